@@ -110,7 +110,7 @@ def elastic_map(X, strength, perplexity=20):
     Y = (Y / Y.std(axis=0)).ravel()
     for current in np.geomspace(strength / 20, strength, 6):
         Y = minimize(energy, Y, (current,), "L-BFGS-B", True, options={"maxiter": 120}).x
-    return Y.reshape(n, 2), precision, -log_total - np.log(n)
+    return Y.reshape(n, 2), precision**-0.5, -log_total - np.log(n)
 
 
 def fixed_point_steps(objective, Z, most=2000):
@@ -128,7 +128,7 @@ def fixed_point_steps(objective, Z, most=2000):
 def study_elastic(name, X, strength):
     """Print the reconstruction errors of both inverses on held-out points."""
     train, new = X[:600], X[600:]
-    Y, precision, log_scale = elastic_map(train, strength)
+    Y, widths, log_scale = elastic_map(train, strength)
     D = cdist(new, train, "sqeuclidean")
     P, weights = entropic(D, 20)[0], D / cdist(train, train, "sqeuclidean").sum()
     repulsion = squared_distance_weights(train)
@@ -140,8 +140,8 @@ def study_elastic(name, X, strength):
     flat = np.full(len(train), -np.log(20.0 * len(train)))
     inverses = {
         "regression": LocalRegression(Y, train),
-        "own, entropic weights": ElasticInverse(train, Y, precision, log_scale, strength),
-        "own, equal heights": ElasticInverse(train, Y, precision, flat, strength),
+        "own, entropic weights": ElasticInverse(train, Y, widths, log_scale, strength),
+        "own, equal heights": ElasticInverse(train, Y, widths, flat, strength),
     }
     whole = np.sqrt(((new - train.mean(axis=0)) ** 2).sum(axis=1).mean())
     errors = {

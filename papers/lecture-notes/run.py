@@ -393,7 +393,6 @@ def growth(lab: Lab) -> Iterator[Criterion]:
             f"between {low} and {high}",
             f"{exponent:.2f}",
             bool(low <= exponent <= high),
-            note="" if low <= exponent <= high else "see benchmarks/results for larger sizes",
         )
 
 

@@ -1,8 +1,9 @@
 """Common code of the experiments: published objectives, a fixed number of steps, curves."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,6 @@ from manifoldry.optimize import Armijo, Filter, GradientDescent, Identity, Solut
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion as Criterion
 from report import Lab as Lab
-
-
-def checked(*fields: Any, note: str = "", **more: Any) -> Criterion:
-    """A criterion with a note that is used only if it fails."""
-    found = Criterion(*fields, **more)
-    return found if found.passed else replace(found, note=note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +111,7 @@ def draw_curves(ax: Any, curves: Mapping[str, Any], title: str) -> None:
 
 def decimals(values: Iterable[float], digits: int = 2) -> str:
     """Numbers formatted for a table: .93, 1.01."""
-    return ", ".join(f"{value:.{digits}f}".replace("0.", ".", 1) for value in values)
+    return ", ".join(re.sub(r"^(-?)0\.", r"\1.", f"{value:.{digits}f}") for value in values)
 
 
 def span(values: Iterable[float], digits: int = 2) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import Criterion, Lab, checked, in_pairs
+from common import Criterion, Lab, in_pairs
 from matplotlib import pyplot as plt
 from sklearn.base import BaseEstimator
 from sklearn.preprocessing import PolynomialFeatures
@@ -156,20 +156,15 @@ def start_row(what: str, found: dict[str, Any]) -> Criterion:
     gains = {g: float(np.median(f[:, 0] / plain)) for g, f in found.items() if g != "none"}
     lower = {g: int((found[g][:, 0] < plain).sum()) for g in gains}
     ratios = ", ".join(f"{g} {gain:.2f} (lower in {lower[g]})" for g, gain in gains.items())
-    return checked(
+    return Criterion(
         "E0.9",
         f"{what}: value, R² of length and height, evaluations (medians)",
         "(ours: when does it pay?)",
         "some guidance lowers the value by 5 % in the paired median and in 4 of 5 seeds",
         "; ".join(f"{g} {described(f)}" for g, f in found.items()) + f". Value over none: {ratios}",
         any(gains[g] <= 0.95 and lower[g] >= 0.8 * n for g in gains),
-        note=UNRELIABLE if min(gains.values()) <= 0.95 else NOTHING,
         seeds=n,
     )
-
-
-NOTHING = "the start: no filter lowers the value by as much, guidance does not pay"
-UNRELIABLE = "the start: lower in the median, but not in enough of the seeds to rely on it"
 
 
 def described(found: Any) -> str:

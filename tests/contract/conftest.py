@@ -285,7 +285,7 @@ ESTIMATORS = [
     iterative("ElasticEmbedding", search(mf.ElasticEmbedding, repulsion="uniform", **ELASTIC)),
     iterative(
         "ElasticEmbedding-squared_distance",
-        search(mf.ElasticEmbedding, repulsion="squared_distance", **ELASTIC),
+        search(mf.ElasticEmbedding, repulsion="squared_distance", inverse="elastic", **ELASTIC),
         keeps_pairs=True,
         reproducibility=1e-6,  # weights of repulsion are in single precision
     ),

@@ -47,6 +47,8 @@ FILTERS = {
     "Projector": Projector(step=5, schedule=EveryStep()),
     "Power": Power(4, schedule=EveryStep()),
     "Power-dense": Power(4, matrix=SMOOTH, schedule=EveryStep()),
+    "Power-fractions": Power(2, (0.5,), matrix=SMOOTH, schedule=EveryStep()),
+    "Power-series": Power(2, (0.5,), all_eigenvectors_up_to=0, schedule=EveryStep()),
     "DeflatedPower": DeflatedPower(2, schedule=EveryStep()),
     "DeflatedPower-dense": DeflatedPower(2, matrix=SMOOTH, schedule=EveryStep()),
     "Heat": Heat(factor=0.3, schedule=EveryStep()),

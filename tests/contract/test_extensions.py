@@ -27,7 +27,7 @@ MODELS = {
     "UnitRows": mf.SpectralClustering(3),
     "GeodesicExtension": mf.Isomap(n_neighbors=8),
     "GeodesicExtension, landmarks": mf.Isomap(n_neighbors=8, n_landmarks=40),
-    "Barycentric": mf.LLE(),
+    "BarycentricKernel": mf.LLE(),
     "LocalAffine, tangent inverse": mf.LTSA(),
     "CorrectedExtension, graph": mf.NonRedundant(),
     "CorrectedExtension, kernel": mf.NonRedundant(mf.KernelPCA()),
@@ -35,6 +35,9 @@ MODELS = {
     "CorrectedExtension, landmarks": mf.NonRedundant(mf.Isomap(n_neighbors=8, n_landmarks=40)),
     "OptimizedExtension": mf.SymmetricSNE(max_iter=50),
     "OptimizedExtension, weights": mf.ElasticEmbedding(weight=10, max_iter=50),
+    "OptimizedExtension, elastic inverse": mf.ElasticEmbedding(
+        weight=10, max_iter=50, inverse="elastic"
+    ),
     "FramedProjection": mf.UKR(max_iter=20, init="pca"),
     "Triangulation": mf.MaximumVarianceUnfolding(metric="cityblock", max_iter=300),
     "PiecewiseAffineMap": mf.ConformalEigenmaps(),

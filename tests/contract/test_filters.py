@@ -81,7 +81,10 @@ FILTERS = {
     "SpectralDirection-3": partial(SpectralDirection, n_neighbors=3),
     "Power": partial(Power, 5, schedule=STEP),
     "Power-stays": partial(Power, 3, schedule=STEP, final_filter=None),
+    "Power-fractions": partial(Power, 2, (0.6, 0.25), schedule=STEP),
+    "Power-series": partial(Power, 1, (0.5,), all_eigenvectors_up_to=0, schedule=STEP),
     "DeflatedPower": partial(DeflatedPower, 5, schedule=STEP),
+    "DeflatedPower-fractions": partial(DeflatedPower, 2, (0.5,), schedule=STEP),
     "Projector": partial(Projector, step=7, schedule=STEP),
     "Projector-drop": partial(Projector, 2, step=9, drop_first=True, schedule=STEP),
     "Projector-fixed": partial(Projector, 2, schedule=Never()),
@@ -90,7 +93,7 @@ FILTERS = {
     "Heat-slow": partial(Heat, factor=0.4, schedule=OnSlowProgress(), final_filter=Jacobi()),
 }
 # Its operator depends on the gradient.
-NONLINEAR = {"DeflatedPower"}
+NONLINEAR = {"DeflatedPower", "DeflatedPower-fractions"}
 
 every_filter = pytest.mark.parametrize("name", FILTERS)
 every_graph = pytest.mark.parametrize("graph", GRAPHS)

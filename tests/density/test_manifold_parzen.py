@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.neighbors import KernelDensity
@@ -259,3 +260,38 @@ def test_invalid_n_samples(helix):
     model = ManifoldParzen(0, noise=1.0).fit(helix)
     with pytest.raises(ValueError, match="n_samples=0 must be at least 1"):
         model.sample(0)
+
+
+@pytest.mark.parametrize("count", [300, 950])
+def test_stratified_draws(rng, count):
+    """Rows that are far apart get numbers of draws within one of equal, by multiplicity."""
+    X = 1e3 * np.arange(100.0)[:, None] * [1.0, -2.0]
+    X = np.vstack([X, X[:5]])  # five rows twice
+    model = ManifoldParzen(0, noise=1.0).fit(X)
+    expected = count * (1 + (np.arange(100) < 5)) / 105
+    numbers = np.array(
+        [
+            np.bincount(
+                np.rint(model.sample(count, s, stratified=True)[:, 0] / 1e3).astype(int),
+                minlength=100,
+            )
+            for s in range(50)
+        ]
+    )
+    assert (numbers.sum(axis=1) == count).all()
+    assert (np.abs(numbers - expected) < 1 + 1e-9).all()
+    assert np.abs(numbers.mean(axis=0) - expected).max() < 0.3  # unbiased
+    random = np.rint(model.sample(count, 0)[:, 0] / 1e3).astype(int)
+    assert np.abs(np.bincount(random, minlength=100) - expected).max() > 2
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+def test_width_multiplies_the_steps(helix, stratified):
+    model = ManifoldParzen(1, 5, 0.1).fit(helix)
+    at_rows, half, whole = (
+        model.sample(2000, 0, width=width, stratified=stratified) for width in (0, 0.5, 1)
+    )
+    np.testing.assert_allclose(half, (at_rows + whole) / 2, atol=1e-12)
+    assert cdist(at_rows, helix).min(axis=1).max() < 1e-9
+    with pytest.raises(ValueError, match="width=-1"):
+        model.sample(2, width=-1)

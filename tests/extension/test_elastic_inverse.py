@@ -2,14 +2,16 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
+from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension import elastic_inverse as module
-from manifoldry.extension.elastic_inverse import ElasticInverse
+from manifoldry.extension.elastic_inverse import ElasticInverse, WidthFactors
 
 STRENGTH = 100.0
 
@@ -24,14 +26,14 @@ def arc(rng, n=80):
     t = np.sort(rng.uniform(0, 3, n))
     X = np.column_stack([np.cos(t), np.sin(t), 0.1 * rng.normal(size=(n, 3))])
     Z = np.column_stack([6 * t, 0.3 * rng.normal(size=n)])
-    return X, Z, rng.uniform(20, 40, n), rng.uniform(-8, -6, n)
+    return X, Z, rng.uniform(20, 40, n) ** -0.5, rng.uniform(-8, -6, n)
 
 
 def energy(inverse, x, y):
     """Energy of docs/mathematics.md, Elastic embedding; Σ ‖yₘ − yₙ‖² is scaled to one."""
     X = inverse.X
     a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
-    attraction = np.exp(inverse.log_scale - inverse.precision * b)
+    attraction = np.exp(inverse.log_scale - b / inverse.widths**2)
     W = cdist(X, X, "sqeuclidean").sum()
     return (attraction * a + inverse.strength / W * b * np.exp(-a)).sum()
 
@@ -40,16 +42,16 @@ def zeta_gradient(inverse, x, y):
     """2·Σ ζₙ(y − yₙ): docs/mathematics.md, Elastic embedding."""
     X = inverse.X
     a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
-    attraction = np.exp(inverse.log_scale - inverse.precision * b)
+    attraction = np.exp(inverse.log_scale - b / inverse.widths**2)
     W = cdist(X, X, "sqeuclidean").sum()
-    zeta = inverse.strength / W * np.exp(-a) - inverse.precision * attraction * a
+    zeta = inverse.strength / W * np.exp(-a) - attraction / inverse.widths**2 * a
     return 2 * (zeta[:, None] * (y - X)).sum(axis=0)
 
 
 def test_the_gradient_is_that_of_the_energy(rng):
     inverse = ElasticInverse(*arc(rng), STRENGTH)
     Z, Y, h = inverse.Z[:9] + 0.3, inverse.X[rng.permutation(80)[:9]] + 0.05, 1e-6
-    posed, _ = inverse._pose(Z)
+    posed, _ = inverse._pose(Z, WidthFactors(1.0, 1.0))
     frame, rows = inverse.frame, np.arange(9)
     value, gradient = posed.at((Y - frame.origin) / frame.unit, rows)
     pull = [
@@ -74,6 +76,37 @@ def test_the_gradient_is_that_of_the_energy(rng):
     np.testing.assert_allclose((other - value) * frame.unit**2, change, rtol=1e-8)
 
 
+def test_the_hessian_is_the_derivative_of_the_gradient(rng):
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    Z, rows, h = inverse.Z[:9] + 0.3, np.arange(9), 1e-6
+    posed, _ = inverse._pose(Z, WidthFactors(1.0, 0.5))
+    Y, V = inverse.points[:9] + 0.05, rng.normal(size=(9, 5))
+    change = posed.at(Y + h * V, rows)[1] - posed.at(Y - h * V, rows)[1]
+    found = posed.hessian(Y, rows)(V, rows)
+    np.testing.assert_allclose(found, change / (2 * h), rtol=1e-5, atol=1e-7)
+    some = posed.hessian(Y, rows)(V[[2, 5]], np.array([2, 5]))
+    np.testing.assert_allclose(some, found[[2, 5]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("narrow", [0.25, 0.35, 0.5, 1.0])
+def test_ill_conditioned_energies_converge(rng, narrow):
+    """Condition numbers of 1e5, at which gradient descent stops at gradients of 1e-5."""
+    X, Z, _, log_scale = arc(rng)
+    inverse = ElasticInverse(X, Z, np.full(80, narrow), log_scale + 4, 10.0, 0.35)
+    positions = Z[::4] + 0.1
+    posed, _ = inverse._pose(positions, WidthFactors(0.35, 1.0))
+    Y = (inverse.predict(positions) - inverse.frame.origin) / inverse.frame.unit
+    _, gradient = posed.at(Y, np.arange(len(Y)))
+    assert np.abs(gradient).max() < 1e-9
+
+
+def test_unfinished_searches_are_reported(rng, monkeypatch):
+    few = partial(module.minimize_energies, max_iter=1)
+    monkeypatch.setattr(module, "minimize_energies", few)
+    with pytest.warns(ExtensionWarning, match="of 5 positions did not converge"):
+        ElasticInverse(*arc(rng), STRENGTH).predict(rng.normal(size=(5, 2)))
+
+
 def test_predictions_minimize_the_energy(rng):
     inverse = ElasticInverse(*arc(rng), STRENGTH)
     Z = inverse.Z[::5] + 0.2 * rng.normal(size=(16, 2))
@@ -94,8 +127,8 @@ def test_predictions_minimize_the_energy(rng):
 
 
 def test_without_attraction_it_is_the_kernel_weighted_mean(rng):
-    X, Z, precision, _ = arc(rng)
-    inverse = ElasticInverse(X, Z, precision, np.full(80, -np.inf), STRENGTH)
+    X, Z, widths, _ = arc(rng)
+    inverse = ElasticInverse(X, Z, widths, np.full(80, -np.inf), STRENGTH)
     new = Z[:20] + 0.1
     K = np.exp(-cdist(new, Z, "sqeuclidean"))
     np.testing.assert_allclose(
@@ -133,36 +166,41 @@ def test_far_from_the_embedding_predictions_stay_near_the_data(rng, distance):
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_units_of_the_data_do_not_matter(rng, scale):
-    X, Z, precision, log_scale = arc(rng)
-    here = ElasticInverse(X, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
-    there = ElasticInverse(X * scale, Z, precision / scale / scale, log_scale, STRENGTH)
+    X, Z, widths, log_scale = arc(rng)
+    here = ElasticInverse(X, Z, widths, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    there = ElasticInverse(X * scale, Z, widths * scale, log_scale, STRENGTH)
     np.testing.assert_allclose(there.predict(Z[:10] + 0.1) / scale, here, atol=1e-6)
 
 
 def test_an_offset_of_the_data_does_not_matter(rng):
-    X, Z, precision, log_scale = arc(rng)
-    here = ElasticInverse(X, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
-    there = ElasticInverse(X + 1e6, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    X, Z, widths, log_scale = arc(rng)
+    here = ElasticInverse(X, Z, widths, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    there = ElasticInverse(X + 1e6, Z, widths, log_scale, STRENGTH).predict(Z[:10] + 0.1)
     np.testing.assert_allclose(there - 1e6, here, atol=1e-6)
 
 
 def test_degenerate_data_and_maps(rng):
-    X, Z, precision, log_scale = arc(rng)
-    constant = ElasticInverse(np.full_like(X, 3.0), Z, precision, log_scale, STRENGTH)
+    X, Z, widths, log_scale = arc(rng)
+    constant = ElasticInverse(np.full_like(X, 3.0), Z, widths, log_scale, STRENGTH)
     np.testing.assert_allclose(constant.predict(Z[:5]), 3.0)
-    collapsed = ElasticInverse(X, np.zeros_like(Z), precision, log_scale, STRENGTH)
+    collapsed = ElasticInverse(X, np.zeros_like(Z), widths, log_scale, STRENGTH)
     np.testing.assert_allclose(collapsed.predict(np.zeros((2, 2))), [X.mean(axis=0)] * 2)
-    steep = ElasticInverse(X, Z, precision, np.full(80, 900.0), STRENGTH)
+    steep = ElasticInverse(X, Z, widths, np.full(80, 900.0), STRENGTH)
     assert np.isfinite(steep.predict(Z)).all()
-    two = ElasticInverse(X[:2], Z[:2], precision[:2], log_scale[:2], STRENGTH)
+    for width in (0.0, np.inf):  # neither repels
+        even = ElasticInverse(X, Z, np.full(80, width), log_scale, STRENGTH)
+        K = np.exp(-cdist(Z, Z, "sqeuclidean"))
+        np.testing.assert_allclose(even.predict(Z), K @ X / K.sum(axis=1)[:, None], atol=1e-9)
+        assert even.with_chosen_widths().repulsion_width == 0.0
+    two = ElasticInverse(X[:2], Z[:2], widths[:2], log_scale[:2], STRENGTH)
     assert np.isfinite(two.predict(Z)).all()
 
 
 def test_single_precision_and_pickles(rng):
-    X, Z, precision, log_scale = arc(rng)
-    parts = (part.astype(np.float32) for part in (X, Z, precision, log_scale))
+    X, Z, widths, log_scale = arc(rng)
+    parts = (part.astype(np.float32) for part in (X, Z, widths, log_scale))
     single = ElasticInverse(*parts, STRENGTH)
-    double = ElasticInverse(X, Z, precision, log_scale, STRENGTH)
+    double = ElasticInverse(X, Z, widths, log_scale, STRENGTH)
     np.testing.assert_allclose(single.predict(Z[:9]), double.predict(Z[:9]), atol=1e-4)
     again = pickle.loads(pickle.dumps(double))
     np.testing.assert_array_equal(again.predict(Z[:9]), double.predict(Z[:9]))

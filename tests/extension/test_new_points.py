@@ -407,10 +407,15 @@ class Rows:
         return self.function(X)
 
 
+class Affinities(Rows):
+    def rows(self, X):
+        return self.function(X), None
+
+
 def test_transform_in_blocks(fitted, rng, monkeypatch):
     X = sheet(rng, 11)
     weights = None if fitted.weights(X) is None else Rows(fitted.weights)
-    extension = OptimizedExtension(fitted.optimizer, Rows(fitted.rows), weights)
+    extension = OptimizedExtension(fitted.optimizer, Affinities(fitted.rows), weights)
     whole = extension.transform(X)
     np.testing.assert_array_equal(whole, fitted.minimize(X).positions)
     blocks = [slice(0, 4), slice(4, 8), slice(8, 11)]
@@ -419,13 +424,15 @@ def test_transform_in_blocks(fitted, rng, monkeypatch):
 
 
 def test_nothing_to_transform(rng):
-    extension = OptimizedExtension(new_point_optimizer("sne", rng.normal(size=(9, 2))), Rows(None))
+    extension = OptimizedExtension(
+        new_point_optimizer("sne", rng.normal(size=(9, 2))), Affinities(None)
+    )
     assert extension.transform(np.empty((0, 5))).shape == (0, 2)
 
 
 def test_unsettled_places_are_told(rng, monkeypatch):
     Y, P = rng.normal(size=(9, 2)), rng.dirichlet(np.ones(9), size=4)
-    extension = OptimizedExtension(new_point_optimizer("elastic", Y), Rows(lambda X: P))
+    extension = OptimizedExtension(new_point_optimizer("elastic", Y), Affinities(lambda X: P))
     monkeypatch.setattr(module, "minimize_each", lambda *a: minimize_each(*a, max_iter=1))
     with pytest.warns(ExtensionWarning, match="of 4 new points did not converge"):
         extension.transform(np.zeros((4, 1)))

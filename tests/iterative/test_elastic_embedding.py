@@ -156,7 +156,8 @@ def test_new_points_minimize_their_part_of_the_energy(X, X_new, repulsion):
     model = mf.ElasticEmbedding(weight=20.0, perplexity=10, repulsion=repulsion).fit(X)
     placed = model.transform(X_new)
     n = len(X)
-    P = model.extension_.affinity.rows(X_new).toarray()
+    W, log_scale = model.extension_.affinity.rows(X_new)
+    P = W.toarray() * np.exp(log_scale)[:, None]
     D = cdist(X_new, X, "sqeuclidean")
     R = (
         D * n / cdist(X, X, "sqeuclidean").sum()

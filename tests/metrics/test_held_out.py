@@ -125,9 +125,3 @@ def test_kernel_loss_intervals_cover():
     truth = kernel_loss(model, gaussian(2000, 1)).losses[2]
     found = [kernel_loss(model, gaussian(100, seed)).losses[2] for seed in range(2, 82)]
     assert 0.85 <= np.mean([each.low <= truth <= each.high for each in found]) <= 1
-
-
-def test_kernel_loss_needs_a_kernel():
-    X = gaussian(60, 0)
-    with pytest.raises(TypeError, match="LaplacianEigenmaps has no kernel between new points"):
-        kernel_loss(LaplacianEigenmaps(2).fit(X), X)

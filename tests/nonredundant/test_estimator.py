@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -28,9 +30,8 @@ from manifoldry import (
 from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import unpredictability
-from manifoldry.nonredundant import criteria
+from manifoldry.nonredundant import KernelSmoother
 from manifoldry.nonredundant.criteria import GraphProblem, PredictionCriterion, mass_of
-from manifoldry.nonredundant.smoother import FactorOptions, smoother_functions
 
 LE = LaplacianEigenmaps(n_neighbors=12)
 CUT = 0.03  # fraction of the largest singular value below which functions are left out
@@ -290,7 +291,16 @@ def test_components_are_embedded_apart():
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"estimator": SpectralClustering()}, TypeError, "must be a spectral embedding"),
+        (
+            {"estimator": SpectralClustering(), "n_components": 100},
+            ValueError,
+            "=100 must be at most",
+        ),
+        (
+            {"estimator": SpectralClustering(), "n_components": 1.5},
+            TypeError,
+            "must be a whole number",
+        ),
         ({"estimator": KNeighborsRegressor()}, TypeError, "must be a spectral embedding"),
         ({"criterion": "best"}, ValueError, "criterion='best' must be one of 'gradient'"),
         ({"bandwidth": -1.0}, ValueError, "bandwidth=-1.0 must be"),
@@ -304,6 +314,37 @@ def test_invalid_parameters(parameters, error, message):
     X, _ = make_strip(100, random_state=0)
     with pytest.raises(error, match=message):
         NonRedundant(**parameters).fit(X)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_around_spectral_clustering(criterion):
+    """The coordinates are those of Laplacian eigenmaps; k-means on them gives the clusters."""
+    strip, _ = make_strip(250, aspect=3, random_state=0)
+    model = NonRedundant(SpectralClustering(3), criterion=criterion).fit(strip[:200])
+    same = NonRedundant(LaplacianEigenmaps(), 2, criterion=criterion).fit(strip[:200])
+    np.testing.assert_allclose(model.embedding_, same.embedding_, atol=1e-7)
+    np.testing.assert_allclose(model.transform(strip[200:]), same.transform(strip[200:]), atol=1e-7)
+    np.testing.assert_array_equal(model.predict(strip[:200]), model.labels_)
+    assert set(model.predict(strip[200:])) <= {0, 1, 2}
+    X, y = make_moons(250, noise=0.05, random_state=0)
+    two = NonRedundant(SpectralClustering(2), criterion=criterion).fit(X[:200])
+    assert two.embedding_.shape == (200, 1)
+    assert adjusted_rand_score(y[:200], two.labels_) == 1
+    assert adjusted_rand_score(y[200:], two.predict(X[200:])) == 1
+    assert not hasattr(same, "predict")
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_clusters_that_are_not_connected(criterion):
+    """The first coordinate tells the two components apart, and its gradient is rounding."""
+    strips = [make_strip(150, aspect=3, random_state=seed).X + 20 * seed for seed in (0, 1)]
+    model = NonRedundant(SpectralClustering(2), 2, criterion=criterion).fit(np.vstack(strips))
+    assert adjusted_rand_score(np.repeat([0, 1], 150), model.labels_) == 1
+    first = model.embedding_[:, 0].reshape(2, 150)
+    np.testing.assert_allclose(first, first[:, :1] * np.ones(150), rtol=1e-6)
+    lengths = [np.cos(np.pi * strip[:, 0] / np.ptp(strip[:, 0])) for strip in strips]
+    parts = zip(model.embedding_[:, 1].reshape(2, 150), lengths, strict=True)
+    assert max(correlation(f, length) for f, length in parts) > 0.95
 
 
 def test_criteria_can_be_used_alone():
@@ -471,16 +512,15 @@ def test_any_estimator_has_unpredictability():
 
 
 @pytest.mark.parametrize("data", ["strip", "roll"])
-def test_a_low_rank_smoother_gives_the_coordinate_of_the_full_matrix(data, monkeypatch):
+def test_a_low_rank_smoother_gives_the_coordinate_of_the_full_matrix(data):
     """Beyond 500 points a low-rank factor replaces the matrix."""
     X = {
         "strip": make_strip(1200, aspect=2.5, random_state=0),
         "roll": make_swiss_roll(1200, aspect=4, random_state=0),
     }[data].X
     low = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
-    exact = partial(smoother_functions, factor=FactorOptions(exact_up_to=2000))
-    monkeypatch.setattr(criteria, "smoother_functions", exact)
-    whole = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
+    exact = KernelSmoother(tol=0)
+    whole = NonRedundant(LE, 2, criterion="prediction", smoother=exact).fit(X).embedding_
     for i in range(2):
         assert correlation(low[:, i], whole[:, i]) > 0.999
     assert not np.array_equal(low[:, 1], whole[:, 1])

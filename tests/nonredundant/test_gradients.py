@@ -35,7 +35,6 @@ def test_penalty_of_one_coordinate(W, rng):
     expected = (d * gamma(W, f, h) ** 2 / (own + EarlierGradients.floor * unit)).sum()
     earlier = EarlierGradients(W, h[:, None])
     assert f @ (earlier.penalty @ f) == pytest.approx(expected)
-    assert (earlier.components(f) ** 2).sum() == pytest.approx(expected)
 
 
 def test_penalty_of_several_is_that_of_the_projection(W, rng):
@@ -46,7 +45,9 @@ def test_penalty_of_several_is_that_of_the_projection(W, rng):
     g = np.array([gamma(W, f, a) for a in F.T]).T
     regular = np.linalg.solve(H + EarlierGradients.floor * np.eye(3), g[:, :, None])[:, :, 0]
     expected = (d * (g * regular).sum(axis=1)).sum()
-    assert f @ (EarlierGradients(W, F).penalty @ f) == pytest.approx(expected)
+    earlier = EarlierGradients(W, F)
+    assert f @ (earlier.penalty @ f) == pytest.approx(expected)
+    assert f @ (earlier.penalty_matrix @ f) == pytest.approx(expected)
 
 
 def test_constants_have_no_gradient(W, rng):

@@ -1,11 +1,14 @@
 """Curvature filters and guidance, against explicit matrices."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.linalg as sla
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.objectives import elastic
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize import definite_inverse as routes
@@ -14,7 +17,8 @@ from manifoldry.optimize.filter import DiagonalHessian, Identity, Jacobi, Progre
 from manifoldry.optimize.guidance import EveryStep, Never
 from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, lazy
-from manifoldry.optimize.methods import LBFGS
+from manifoldry.optimize.matrix_power import ChebyshevPower
+from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent
 from manifoldry.optimize.spectral_direction import SpectralDirection, strongest_edges
 from manifoldry.optimize.stopping import Stopping
 
@@ -317,6 +321,89 @@ def test_the_end_of_the_power_is_the_gradient_itself(M, G, springs):
     np.testing.assert_array_equal(bound.apply(G, G), G)
     assert bound.finished
     np.testing.assert_array_equal(Power(0, matrix=M).operator_for(springs).apply(G, G), G)
+
+
+FRACTIONS = (0.9, 0.5, 0.1)
+
+
+@pytest.mark.parametrize("stage", range(4))
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_fractional_powers(stage, kind, M, G, springs):
+    """Eigenvectors against Schur and Padé (scipy), after the whole powers."""
+    bound = at_stage(Power(1, FRACTIONS, matrix=kind(M), schedule=STEP), springs, stage)
+    nu = (1, *FRACTIONS)[stage]
+    np.testing.assert_allclose(bound.apply(G, G), sla.fractional_matrix_power(M, nu) @ G, atol=1e-8)
+
+
+@pytest.mark.parametrize("nu", FRACTIONS)
+def test_fractional_powers_of_sparse_matrices_by_products(nu, rng):
+    """Of a positive definite matrix, to the accuracy of the series."""
+    W = roll_weights(300, rng)
+    M = (2 * sparse.eye_array(300) + graph_matrix(W)) / 3  # eigenvalues of 1/3 and more
+    G = rng.normal(size=(300, 2))
+    power = Power(0, (nu,), matrix=M, all_eigenvectors_up_to=0)
+    filtered = power.operator_for(Springs(W)).apply(G, G)
+    exact = sla.fractional_matrix_power(M.toarray(), nu) @ G
+    assert np.linalg.norm(filtered - exact) <= 2e-6 * np.linalg.norm(G)
+
+
+def test_fractional_powers_of_singular_matrices(rng):
+    """Zero eigenvalues stay zero, exactly or with an error that is stated."""
+    Q = np.linalg.qr(rng.normal(size=(40, 40)))[0]
+    d = np.r_[np.zeros(20), np.linspace(0.1, 1, 20)]
+    M, G, graph = (Q * d) @ Q.T, rng.normal(size=(40, 2)), Springs(roll_weights(40, rng))
+    exact = (Q * np.sqrt(d)) @ Q.T @ G
+    filtered = Power(0, (0.5,), matrix=M).operator_for(graph).apply(G, G)
+    np.testing.assert_allclose(filtered, exact, atol=1e-12)
+    series = Power(0, (0.5,), matrix=sparse.csr_array(M), all_eigenvectors_up_to=0)
+    with pytest.warns(ConvergenceWarning, match="eigenvalues near zero") as caught:
+        filtered = series.operator_for(graph).apply(G, G)
+    stated = float(str(caught[0].message).split("error of ")[1].split()[0])
+    assert stated < 0.01
+    assert np.linalg.norm(filtered - exact) <= 1.1 * stated * np.linalg.norm(G)
+
+
+@pytest.mark.parametrize("nu", [0.02, 0.25, 0.5, 0.75, 0.98])
+@pytest.mark.parametrize("lowest", [0.0, 1e-4, 0.3])
+def test_the_series_of_a_fractional_power_is_nowhere_negative(nu, lowest):
+    """So that every direction descends, however inaccurate the series."""
+    x = np.sort(np.r_[lowest, np.geomspace(max(lowest, 1e-9), 1, 20_000)])
+    diagonal = sparse.diags_array(x).tocsr()
+    power = ChebyshevPower(diagonal, lowest, 1.0, max_products=64, tol=1e-8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        values = power.apply(nu, np.ones((len(x), 1)))[:, 0]
+    assert values.min() >= -1e-12
+
+
+@pytest.mark.parametrize("fractions", [(), (0.5,)])
+def test_an_indefinite_matrix_has_no_powers(fractions, M, springs):
+    indefinite = M - 0.5 * np.eye(50)
+    with pytest.raises(ValueError, match="must be positive semidefinite; pass lazy"):
+        Power(2, fractions, matrix=indefinite).operator_for(springs)
+
+
+@pytest.mark.parametrize("fractions", [(1.0,), (0.0,), (0.5, 0.5), (0.2, 0.5), (-0.5,), ("a",)])
+def test_fractions_lie_between_zero_and_one_and_decrease(fractions):
+    with pytest.raises((TypeError, ValueError), match="fractions"):
+        Power(2, fractions)
+
+
+def test_fractional_powers_are_not_deflated(M, G, springs):
+    deflated = DeflatedPower(0, (0.5,), matrix=M).operator_for(springs).apply(G, G)
+    plain = Power(0, (0.5,), matrix=M).operator_for(springs).apply(G, G)
+    np.testing.assert_array_equal(deflated, plain)
+
+
+@pytest.mark.parametrize("optimizer", [LBFGS, ConjugateGradient])
+def test_a_filter_that_depends_on_the_gradient_warns(optimizer, G, springs):
+    search = optimizer(DeflatedPower(2), stopping=Stopping(max_iter=3))
+    with pytest.warns(ConvergenceWarning, match="use GradientDescent"):
+        search.minimize(springs, G)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GradientDescent(DeflatedPower(2), stopping=Stopping(max_iter=3)).minimize(springs, G)
+        optimizer(Power(2), stopping=Stopping(max_iter=3)).minimize(springs, G)
 
 
 def test_heat_tends_to_the_gradient_linearly_in_time(M, G, springs):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.threads import map_threads
@@ -197,6 +198,21 @@ class Bandwidths:
             out.nearest[rows], out.widths[rows], out.log_totals[rows] = part
         return out
 
+    def interpolated(self, own: NeighborGraph, known: IntArray) -> "Bandwidths":
+        """Bandwidths of the query points of `own`, from those of their neighbors.
+
+        They are means with weights 1/d² (of the widths: geometric means), and those of the training
+        point ``known[i]`` if query point i is identical to one; `known` is -1 otherwise.
+        """
+        S = own.matrix(_closeness(own))
+        S = sparse.diags_array(1 / np.maximum(S.sum(axis=1), 1.0)) @ S
+        widths = np.exp(S @ np.log(np.clip(self.widths, _MIN_SQUARE, _MAX_SQUARE)))
+        out = Bandwidths(S @ self.nearest, widths, S @ self.log_totals)
+        same = np.flatnonzero(known >= 0)
+        for mine, theirs in zip(vars(out).values(), vars(self).values(), strict=True):
+            mine[same] = theirs[known[same]]
+        return out
+
     def exponents(self, distances: Array, points: IntArray) -> Array:
         """−log of the probability that each of `points` assigns to a neighbor at each distance.
 
@@ -214,6 +230,16 @@ class Bandwidths:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             squared = excess / width * ((distances + nearest) / width)
         return np.where(excess == 0, 0.0, squared) + self.log_totals[points]
+
+
+def _closeness(graph: NeighborGraph) -> Array:
+    """(nearest distance/distance)² of each edge, one for the nearest neighbor."""
+    filled = np.diff(graph.indptr) > 0
+    nearest = np.zeros(graph.n_query)
+    nearest[filled] = graph.distances[graph.indptr[:-1][filled]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = nearest[graph.rows] / graph.distances
+    return np.where(graph.distances > 0, ratio, 1.0) ** 2
 
 
 def _lengths(graph: NeighborGraph, rows: IntArray) -> Array:

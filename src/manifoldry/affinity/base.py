@@ -11,7 +11,7 @@ from scipy import sparse
 
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_option
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 Symmetrization = Literal["or", "and", "mean"]
 
@@ -75,9 +75,37 @@ class Weights(ABC):
         """
         return self.exponents(own, reverse)
 
+    def frozen(self, own: NeighborGraph, known: IntArray) -> "Weights":
+        """Weights for the query points of `own` as a function of distance alone, for any distance.
+
+        Nothing is normalized or fitted to a new point, so that its weights vanish far from the
+        data. `known` is the training point identical to each query point, or -1. By default the
+        weights themselves.
+        """
+        return self
+
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
         W = graph.matrix(np.exp(-self.exponents(graph, graph)))
+        return _RULES[self.symmetrize].combine(W, W.T.tocsr())
+
+    def at(self, own: NeighborGraph) -> "Weights":
+        """These weights with the query points of `own` in place of the training points.
+
+        To be defined by weights with a bandwidth per training point that `exponents` uses.
+        """
+        return self
+
+    def among(self, own: NeighborGraph, pairs: NeighborGraph, log_scale: Array) -> sparse.csr_array:
+        """Symmetric weights between new points, (n_query, n_query).
+
+        `pairs` are their neighbors among each other, `own` those among the training points, which
+        determine the bandwidths. The weight of i and j is divided by
+        exp((log_scale[i] + log_scale[j])/2), since far from all data it would underflow.
+        """
+        shift = (log_scale[pairs.rows] + log_scale[pairs.indices]) / 2
+        with np.errstate(over="ignore"):
+            W = pairs.matrix(np.exp(-self.at(own).exponents(own, pairs) - shift))
         return _RULES[self.symmetrize].combine(W, W.T.tocsr())
 
     def rows(self, own: NeighborGraph, reverse: NeighborGraph) -> tuple[sparse.csr_array, Array]:

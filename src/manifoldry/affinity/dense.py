@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from manifoldry.neighbors.base import UNKNOWN_AMONG
 from manifoldry.neighbors.distances import (
     Frame,
     squared_distances,
@@ -14,11 +15,6 @@ from manifoldry.neighbors.distances import (
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks, spread_rows
-
-UNKNOWN_AMONG = (
-    "kernel values or distances among new points are unknown, because the model was fitted on a "
-    "precomputed matrix; fit it on the data"
-)
 
 
 class RawKernel(Protocol):
@@ -149,8 +145,12 @@ class Centered:
 
     def among(self, X: Matrix) -> Array:
         """Centered kernel of new points with each other, (n_new, n_new)."""
-        means = self.raw.matrix(X).mean(axis=1)
-        return self.raw.among(X) - means[:, None] - means[None, :] + self.grand_mean
+        return self.centered(self.raw.among(X), self.raw.matrix(X))
+
+    def centered(self, among: Array, rows: Array) -> Array:
+        """Center kernel values `among` new points, given those with the training points."""
+        means = rows.mean(axis=1)
+        return np.asarray(among - means[:, None] - means[None, :] + self.grand_mean)
 
 
 def median_rbf(X: Matrix, gamma: float | None = None, sample: int = 1000) -> RBF:

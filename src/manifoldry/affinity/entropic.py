@@ -9,7 +9,7 @@ from manifoldry.affinity.bandwidths import Bandwidths
 from manifoldry.affinity.base import Affinity, Symmetrization, Weights
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_at_most, check_positive
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 DEFAULT_PERPLEXITY = 30.0
 _NEIGHBORS_PER_PERPLEXITY = 3  # the weights of farther neighbors are negligible
@@ -103,6 +103,27 @@ class EntropicWeights(Weights):
 
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
         return self.bandwidths.exponents(reverse.distances, reverse.indices)
+
+    def frozen(self, own: NeighborGraph, known: IntArray) -> "FrozenEntropicWeights":
+        mine = self.bandwidths.interpolated(own, known)
+        return FrozenEntropicWeights(self.symmetrize, mine, self.bandwidths)
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenEntropicWeights(Weights):
+    """Weights exp(−β·d²)/Z of new points x in both directions, with β and Z of training points.
+
+    In p(x|j) they are those of the training point j, in p(j|x) means over the neighbors of x.
+    """
+
+    mine: Bandwidths
+    theirs: Bandwidths
+
+    def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
+        return self.mine.exponents(graph.distances, graph.rows)
+
+    def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
+        return self.theirs.exponents(reverse.distances, reverse.indices)
 
 
 def neighbors_for(perplexity: float | None, n: int) -> int:

@@ -1,6 +1,6 @@
 """Gaussian, binary and self-tuning affinities."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -125,9 +125,11 @@ class SelfTuningWeights(Weights):
     scales: Array  # (n_reference,)
     floor: float  # scale of points that coincide with their k nearest neighbors
 
+    def at(self, own: NeighborGraph) -> "SelfTuningWeights":
+        return replace(self, scales=np.maximum(_kth_distance(own, self.k), self.floor))
+
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
-        query_scales = np.maximum(_kth_distance(own, self.k), self.floor)
-        d_i = graph.distances / query_scales[graph.rows]
+        d_i = graph.distances / self.at(own).scales[graph.rows]
         d_j = graph.distances / self.scales[graph.indices]
         return d_i * d_j
 

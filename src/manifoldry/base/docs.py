@@ -56,6 +56,11 @@ extension : regressor, default=None
 inverse : regressor, default=None
     How ``inverse_transform`` computes data from coordinates: a scikit-learn regressor that is
     fitted to predict `X` from ``embedding_``. None uses the inverse of the method.""",
+    "regression_inverse": """\
+inverse : {"regression"} or regressor, default=None
+    How ``inverse_transform`` computes data from coordinates: by local regression, the default,
+    since the method defines no inverse of its own; or by a scikit-learn regressor that is fitted
+    to predict `X` from ``embedding_``.""",
     "callback": """\
 callback : callable or Callback, default=None
     Called after every iteration with an :class:`~manifoldry.optimize.Iterate`; the optimizer
@@ -80,6 +85,16 @@ n_components : int, default=2
 perplexity : float, default=None
     Effective number of neighbors of each point; by default 10, or a third of the points if that
     is less. The graph has three times as many neighbors.""",
+    "sne_affinity": """\
+affinity : str or Affinity, default=None
+    Weights of neighbors, instead of bandwidths set by `perplexity`. ``"gaussian"``:
+    exp(−gamma·d²), one bandwidth for all points; ``"self_tuning"``; ``"binary"``; or an object of
+    :mod:`manifoldry.affinity`. All points are neighbors if the bandwidth is given, else as many as
+    by default; pass a :class:`~manifoldry.NeighborGraph` to ``fit`` for another number.""",
+    "sne_gamma": """\
+gamma : float, default=None
+    Coefficient of ``affinity="gaussian"``, which it implies. None means one over the median
+    squared distance to the farthest neighbor.""",
     "sne_init": """\
 init : {"spectral", "pca", "random"}, estimator or array, default=None
     Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
@@ -146,8 +161,8 @@ component_labels_ : array of shape (n_samples,)
 neighbor_search_ : str
     Which neighbor index was used, why, and its recall if it is approximate.""",
     "perplexity_": """\
-perplexity_ : float
-    The perplexity.""",
+perplexity_ : float or None
+    The perplexity; None if an `affinity` without one is given.""",
     "objective_": """\
 objective_ : Pairwise
     The objective that the embedding minimizes.""",

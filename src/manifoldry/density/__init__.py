@@ -1,7 +1,14 @@
 """Density estimators for data near a manifold."""
 
+from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.density.mixture_of_factor_analyzers import MixtureOfFactorAnalyzers
 from manifoldry.density.window_mixture import ParzenOptions
 
-__all__ = ["ManifoldParzen", "MixtureOfFactorAnalyzers", "ParzenOptions"]
+__all__ = [
+    "ManifoldParzen",
+    "MixtureOfFactorAnalyzers",
+    "ParzenOptions",
+    "WidthSearch",
+    "WidthTrial",
+]

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.neighbors.distances import Frame
+from manifoldry.util.refit import replacing_fit
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import check_data
@@ -23,7 +24,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     _dtype: Any
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the density to the rows of `X`.
+        """Fit the density to the rows of `X`; if this fails, an earlier fit is kept.
 
         Parameters
         ----------
@@ -32,11 +33,9 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         y : ignored
             Present for compatibility with scikit-learn.
         """
-        for name in [name for name in vars(self) if name.endswith("_") or name in _PRIVATE]:
-            delattr(self, name)  # attributes of an earlier fit
-        data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
-        self._frame, self._dtype = Frame.of(data), data.dtype
-        with threads_allowed(getattr(self, "n_jobs", None)):
+        with replacing_fit(self, _PRIVATE), threads_allowed(getattr(self, "n_jobs", None)):
+            data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
+            self._frame, self._dtype = Frame.of(data), data.dtype
             self._mixture = self._learn(data)
         return self
 

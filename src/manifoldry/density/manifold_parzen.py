@@ -1,5 +1,6 @@
 """Manifold Parzen windows."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, Wi
 from manifoldry.density.windows import Windows, windows_around
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.util.checks import as_generator, check_count, check_positive
+from manifoldry.util.checks import as_generator, check_count, check_nonnegative, check_positive
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, RandomState
@@ -108,7 +109,14 @@ class ManifoldParzen(DensityEstimator):
         self.n_jobs = n_jobs
         self.options = options
 
-    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
+    def sample(
+        self,
+        n_samples: int = 1,
+        random_state: RandomState = None,
+        *,
+        width: float = 1.0,
+        stratified: bool = False,
+    ) -> Array:
         """Draw random points from the density, (n_samples, n_features), with the dtype of the data.
 
         Parameters
@@ -117,10 +125,36 @@ class ManifoldParzen(DensityEstimator):
             Number of points.
         random_state : int, RandomState, Generator or None, default=None
             Seed; with ``None``, each call draws different points.
+        width : float, default=1.0
+            Factor of the steps from the rows, so of the widths of all windows; 0 repeats rows.
+        stratified : bool, default=False
+            Whether to draw equally often from the window of every row, which varies less than
+            independent draws; if `n_samples` is not a multiple, some rows have one more.
         """
         check_is_fitted(self)
         count = check_count("n_samples", n_samples)
-        return self._data(self._mixture.draw(count, as_generator(random_state)), self._dtype)
+        factor = check_nonnegative("width", width)
+        drawn = self._mixture.draw(count, as_generator(random_state), factor, bool(stratified))
+        return self._data(drawn, self._dtype)
+
+    def draw_around(
+        self, X: Array, count: int, widths: Sequence[float], rng: np.random.Generator
+    ) -> Iterator[Array]:
+        """For each width, stratified draws from windows like the fitted ones around other rows.
+
+        The windows have the fitted numbers of axes and neighbors and the fitted noise, but are
+        those of the rows of `X`. All widths share the same random numbers.
+        """
+        check_is_fitted(self)
+        points = self._distinct(X)
+        k = min(self.n_neighbors_, points.n - 1)
+        noise = self.noise_ / self._frame.unit
+        trial = DensityTrial(min(self.n_components_, k), k, noise, Estimate(-np.inf))
+        mixture = _build_mixture(replace(points, max_neighbors=k), trial)
+        seed = int(rng.integers(2**31 - 1))
+        for width in widths:
+            drawn = mixture.draw(count, np.random.default_rng(seed), width, stratified=True)
+            yield self._data(drawn, self._dtype)
 
     def _learn(self, data: Array) -> WindowMixture:
         points = self._distinct(data)

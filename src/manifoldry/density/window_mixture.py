@@ -87,16 +87,30 @@ class WindowMixture:
             return None
         return self.index.nearest(X, self.n_nearest)[0]
 
-    def draw(self, count: int, rng: np.random.Generator) -> Array:
-        """Random points from the mixture."""
-        chosen = rng.choice(self.n, size=count, p=self.weights)
+    def draw(
+        self,
+        count: int,
+        rng: np.random.Generator,
+        width: float = 1.0,
+        stratified: bool = False,
+    ) -> Array:
+        """Random points from the mixture, with their steps from the centers times `width`."""
+        if stratified:
+            chosen = stratified_choice(self.weights, count, rng)
+        else:
+            chosen = rng.choice(self.n, size=count, p=self.weights)
+        return self.windows.centers[chosen] + width * self._steps(chosen, rng)
+
+    def _steps(self, chosen: IntArray, rng: np.random.Generator) -> Array:
+        """A random step from the center of each chosen window."""
+        count = len(chosen)
         lengths = np.sqrt(self.windows.variances[chosen])
         along = rng.standard_normal(lengths.shape) * lengths
         drawn = self.noise * rng.standard_normal((count, self.windows.centers.shape[1]))
         for block in row_blocks(count, max(1, self.windows.axes[0].size)):
             axes = self.windows.axes[chosen[block]]
             drawn[block] += np.einsum("nd,ndf->nf", along[block], axes)
-        return drawn + self.windows.centers[chosen]
+        return drawn
 
     def truncated(self) -> tuple["WindowMixture", float]:
         """The mixture with as few windows as the options allow, and its truncation error."""
@@ -128,3 +142,17 @@ class WindowMixture:
             exact = log_sum(logs)
             errors += [(exact - log_sum(logs[:, :count])).sum() for count in counts]
         return errors / n_draws
+
+
+def stratified_choice(weights: Array, count: int, rng: np.random.Generator) -> IntArray:
+    """`count` indices, sorted, each as often as its weight demands, up to less than one.
+
+    Their expected numbers are exactly `count` times the weights: systematic sampling of the indices
+    in random order.
+    """
+    order = rng.permutation(len(weights))
+    ends = np.floor(count * np.cumsum(weights[order]) + rng.uniform())
+    ends[-1] = count
+    numbers = np.empty(len(weights), dtype=np.intp)
+    numbers[order] = np.diff(ends, prepend=0.0)
+    return np.repeat(np.arange(len(weights)), numbers)

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from manifoldry.eigen import Spectrum
 from manifoldry.extension.base import Extension
+from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.distances import Frame
@@ -21,6 +22,7 @@ class AffineMap(Extension):
     rest: Array  # (n_features,), rounding error of the mean, in units of `unit`
     components: Array  # V, (n_features, n_components), with orthonormal or zero columns
     unit: float  # a power of two near the scale of the data, so that products do not overflow
+    mean_squares: Array  # (n_components,), of the training coordinates, in units of unit²
 
     @classmethod
     def of(cls, X: Matrix, frame: Frame, spectrum: Spectrum) -> "AffineMap":
@@ -31,7 +33,9 @@ class AffineMap(Extension):
         offset = np.asarray(F.mean(axis=0)).ravel()
         mean = frame.origin + offset * frame.unit
         rest = offset - (mean - frame.origin) / frame.unit
-        return cls(mean, rest, V, frame.unit)
+        # Dual vectors are zero where the eigenvalue is.
+        mean_squares = np.where(np.any(spectrum.dual_vectors, axis=0), spectrum.values, 0.0)
+        return cls(mean, rest, V, frame.unit, mean_squares / X.shape[0])
 
     def transform(self, X: Matrix) -> Array:
         if sparse.issparse(X):
@@ -41,11 +45,13 @@ class AffineMap(Extension):
             scaled = ((X - self.mean) / self.unit - self.rest) @ self.components
         return np.asarray(scaled) * self.unit
 
-    def among(self, X: Matrix) -> Array:
-        """Inner products of new points, centered by the training mean, (n_new, n_new)."""
+    def kernel_pairs(self, X: Matrix) -> KernelPairs:
+        """Inner products of pairs of new points, centered by the training mean."""
         dense = X.toarray() if sparse.issparse(X) else X
         centered = (dense - self.mean) / self.unit - self.rest
-        return np.asarray(centered @ centered.T)
+        Z = self.transform(X) / self.unit
+        kernel = np.asarray(centered @ centered.T, dtype=np.float64)
+        return KernelPairs.of_coordinates(kernel, Z, self.mean_squares, self.unit)
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         raise ValueError(

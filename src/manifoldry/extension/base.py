@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks
 
@@ -36,6 +37,9 @@ class Inverse(Protocol):
 
 class Extension(ABC):
     """Out-of-sample extension: coordinates of new points."""
+
+    continuous_at_training: ClassVar[bool] = True
+    """Whether coordinates near a training point tend to those that the formula gives it."""
 
     @abstractmethod
     def transform(self, X: Matrix) -> Array:
@@ -117,10 +121,13 @@ class Nystrom(KernelExtension):
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         return self.matrix(X) * self.unit**2
 
-    def among(self, X: Matrix) -> Array:
-        """Kernel between new points, (n_new, n_new), if it is known."""
+    def kernel_pairs(self, X: Matrix) -> KernelPairs:
+        """The kernel at pairs of new points, if it is known; for dual vectors v/√ℓ."""
         kernel: Any = self.kernel
-        return np.asarray(kernel.among(X))
+        inverse = self.kernel.n_train * np.square(self.dual / self.unit).sum(axis=0)  # n/ℓ
+        mean_squares = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0)
+        Z = self.transform(X) / self.unit
+        return KernelPairs.of_coordinates(np.asarray(kernel.among(X)), Z, mean_squares, self.unit)
 
 
 def warn_if_not_converged(converged: NDArray[np.bool_]) -> None:

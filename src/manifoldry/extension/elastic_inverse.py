@@ -1,14 +1,21 @@
 """Inverse of the elastic embedding: the data that minimize its energy at given coordinates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from manifoldry.affinity.entropic import EntropicWeights
+from manifoldry.affinity.gaussian import GaussianWeights
+from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.extension.new_points import first_minimum
+from manifoldry.extension.pair_energy import PairEnergy, minimize_energies
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.validation import row_blocks
+from manifoldry.util.validation import row_blocks, spread_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,17 +27,27 @@ class ElasticInverse:
     distant positions. The repulsive weights of the embedding must be squared distances. With
     uniform weights only the repulsion remains, which has no minimizer.
 
+    The published energy has no free parameter. It often repels the reconstruction from the data, so
+    :meth:`with_chosen_widths` chooses the widths of both terms by the leave-one-out error. Far from
+    the embedding the minimizer may not be unique, as any point at some distance from the data of
+    the nearest training point; then one of them is returned.
+
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         The data.
     Z : array of shape (n_samples, n_components)
         Their coordinates.
-    precision, log_scale : arrays of shape (n_samples,)
-        The affinities are w⁺(y, yₙ) = exp(log_scaleₙ − precisionₙ·‖y − yₙ‖²). The affinities of
-        the training data sum to one, so positive values of log_scale are replaced by zero.
+    widths, log_scale : arrays of shape (n_samples,)
+        The affinities are w⁺(y, yₙ) = exp(log_scaleₙ − ‖y − yₙ‖²/widthₙ²); a width of zero means
+        none. The affinities of the training data sum to one, so positive values of log_scale are
+        replaced by zero.
     strength : float
         λ, for repulsive weights that sum to one.
+    attraction_width : float, default=1.0
+        Width h of the kernel e^{−aₙ/h²} in the embedding; one in the publication.
+    repulsion_width : float, default=1.0
+        Factor of the widths of the affinities; one in the publication, zero for no repulsion.
     n_nearest : int, default=3
         Number of nearest training points in the embedding from which searches start, in addition
         to their weighted mean.
@@ -43,139 +60,177 @@ class ElasticInverse:
     >>> import numpy as np
     >>> Z = np.linspace(0, 10, 50)[:, None]
     >>> X = np.hstack([np.cos(Z / 10), np.sin(Z / 10)])
-    >>> inverse = ElasticInverse(X, Z, np.full(50, 100.0), np.full(50, -6.0), strength=100.0)
+    >>> inverse = ElasticInverse(X, Z, np.full(50, 0.1), np.full(50, -6.0), strength=100.0)
     >>> inverse.predict(np.array([[5.0]])).round(2)
     array([[0.88, 0.48]])
+    >>> inverse.with_chosen_widths().attraction_width
+    0.25
     """
 
     X: Array
     Z: Array
-    precision: Array
+    widths: Array
     log_scale: Array
     strength: float
+    attraction_width: float = 1.0
+    repulsion_width: float = 1.0
     n_nearest: int = 3
     max_squared_distance: float = 30.0
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
         Z = np.asarray(Z, dtype=np.float64)
-        out = np.empty((len(Z), self.X.shape[1]))
-        for block in row_blocks(len(Z), 4 * (self.n_nearest + 1) * sum(self.X.shape)):
-            out[block] = self._predict(Z[block])
+        out, converged = np.empty((len(Z), self.X.shape[1])), np.ones(len(Z), dtype=bool)
+        for block in self._blocks(len(Z)):
+            found, converged[block] = self._minimize(Z[block], self._factors)
+            out[block] = found if self._basis is None else found @ self._basis
+        if not converged.all():
+            warn(
+                f"the data at {(~converged).sum()} of {len(Z)} positions did not converge; they "
+                "are the best found",
+                ExtensionWarning,
+            )
         return self.frame.origin + self.frame.unit * out
+
+    def with_chosen_widths(
+        self,
+        attraction_widths: tuple[float, ...] = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0),
+        repulsion_widths: tuple[float, ...] = (0.0, 0.25, 0.35, 0.5, 0.7, 1.0),
+    ) -> "ElasticInverse":
+        """Return a copy with the widths of the smallest leave-one-out errors.
+
+        First the width of the attraction is chosen, without repulsion, then that of the repulsion.
+        The candidates are, by default, powers of √2 around the published widths.
+        """
+        if len(self.X) < 2:
+            return self
+        alone = min((WidthFactors(width, 0.0) for width in attraction_widths), key=self._error)
+        best = min((alone._replace(repulsion=width) for width in repulsion_widths), key=self._error)
+        return replace(self, attraction_width=best.attraction, repulsion_width=best.repulsion)
+
+    @cached_property
+    def leave_one_out_error(self) -> float:
+        """Mean distance of (at most 200) rows from their reconstruction by the other rows."""
+        return self._error(self._factors)
 
     @cached_property
     def frame(self) -> Frame:
         """Origin and unit of the data in which squares are computed."""
         return Frame.of(self.X)
 
-    @cached_property
+    @property
     def points(self) -> Array:
-        """The data relative to the frame."""
-        return np.asarray(self.frame.apply(self.X), dtype=np.float64)
+        """The data relative to the frame, rotated to at most n_samples features."""
+        return self._rotated[0]
+
+    @property
+    def _basis(self) -> Array | None:
+        """The orthonormal directions of `points` if they are rotated, (n_samples, n_features)."""
+        return self._rotated[1]
+
+    @cached_property
+    def _rotated(self) -> tuple[Array, Array | None]:
+        # Searches stay in the span of the data, and images have more pixels than there are images.
+        X = np.asarray(self.frame.apply(self.X), dtype=np.float64)
+        if X.shape[1] <= len(X):
+            return X, None
+        U, singular, basis = np.linalg.svd(X, full_matrices=False)
+        return U * singular, basis
 
     @cached_property
     def _squares(self) -> Array:
         return squared_norms(self.points)
 
-    def _predict(self, Z: Array) -> Array:
-        energy, starts = self._pose(Z)
-        n_starts, n, D = starts.shape
-        Y, values = minimize_energies(
-            energy, starts.reshape(-1, D), np.tile(np.arange(n), n_starts)
-        )
-        return Y.reshape(starts.shape)[first_minimum(values.reshape(n_starts, n)), np.arange(n)]
+    @property
+    def _factors(self) -> "WidthFactors":
+        return WidthFactors(self.attraction_width, self.repulsion_width)
 
-    def _pose(self, Z: Array) -> tuple["PairEnergy", Array]:
-        """Energies at the coordinates `Z`, and initial data, (n_starts, n_new, n_features)."""
+    def _blocks(self, n: int) -> list[slice]:
+        return row_blocks(n, 4 * (self.n_nearest + 1) * sum(self.points.shape))
+
+    def _error(self, factors: "WidthFactors", most: int = 200) -> float:
+        """Mean leave-one-out error of at most `most` rows, to about three digits."""
+        sample, total = spread_rows(len(self.X), most), 0.0
+        for block in self._blocks(len(sample)):
+            rows = sample[block]
+            Z = np.asarray(self.Z[rows], dtype=np.float64)
+            found, _ = self._minimize(Z, factors, rows, tolerance=1e-6)
+            total += float(np.linalg.norm(found - self.points[rows], axis=1).sum())
+        return total / len(sample) * self.frame.unit
+
+    def _minimize(
+        self, Z: Array, factors: "WidthFactors", without: IntArray | None = None, **stopping: Any
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Minimizers at the coordinates `Z`, in the frame, and convergence; see `_pose`."""
+        energy, nearest = self._pose(Z, factors, without)
+        if factors.repulsion == 0:
+            return energy.mean, np.ones(len(Z), dtype=bool)
+        starts = np.concatenate([energy.mean[None], self.points[nearest.T]])
+        n_starts, n, D = starts.shape
+        rows = np.tile(np.arange(n), n_starts)
+        Y, values, converged = minimize_energies(energy, starts.reshape(-1, D), rows, **stopping)
+        best = first_minimum(values.reshape(n_starts, n)), np.arange(n)
+        return Y.reshape(starts.shape)[best], converged.reshape(n_starts, n)[best]
+
+    def _pose(
+        self, Z: Array, factors: "WidthFactors", without: IntArray | None = None
+    ) -> tuple[PairEnergy, IntArray]:
+        """Energies at the coordinates `Z`, and their nearest training points, (n_new, n_nearest).
+
+        `without` is the training point that each energy leaves out.
+        """
         positions = np.asarray(self.Z, dtype=np.float64)
         A = expanded_squares(Z, positions, squared_norms(positions))
-        nearest = np.argsort(A, axis=1, kind="stable")[:, : self.n_nearest]
-        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - self.max_squared_distance, 0.0) - A)
+        exponents, n_others = A / factors.attraction**2, len(self.X)
+        if without is not None:
+            A[np.arange(len(Z)), without] = 0.0  # it does not repel
+            exponents[np.arange(len(Z)), without] = np.inf  # nor attract
+            n_others -= 1
+        least = exponents.min(axis=1, keepdims=True)
+        K = np.exp(np.maximum(least - self.max_squared_distance, 0.0) - exponents)
         total = K.sum(axis=1)
-        mean = (K @ self.points) / total[:, None]
         spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
         attraction = self.strength * total / (spread if spread > 0 else 1.0)
-        precision = self.precision * self.frame.unit * self.frame.unit
         energy = PairEnergy(
             self.points,
             self._squares,
-            precision,
-            np.minimum(self.log_scale, 0.0),
+            *self._kernels(factors.repulsion),
             A / attraction[:, None],
-            mean,
+            (K @ self.points) / total[:, None],
         )
-        return energy, np.concatenate([mean[None], self.points[nearest].transpose(1, 0, 2)])
+        nearest = np.argsort(exponents, axis=1, kind="stable")
+        return energy, nearest[:, : min(self.n_nearest, n_others)]
+
+    def _kernels(self, factor: float) -> tuple[Array, Array]:
+        """Precisions and log scales of the affinities, in the frame; see `widths`."""
+        repels = np.asarray(self.widths) > 0
+        widths = np.where(repels, np.asarray(self.widths, dtype=np.float64), np.inf)
+        precision = (self.frame.unit / widths / (factor or 1.0)) ** 2
+        return precision, np.where(repels, np.minimum(self.log_scale, 0.0), -np.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class PairEnergy:
-    """‖y − mean‖² + Σₙ aₙ·w⁺(y, yₙ): the energy divided by the strength of its attraction."""
+class WidthFactors(NamedTuple):
+    """Widths of both terms, relative to the published ones."""
 
-    X: Array
-    squares: Array
-    precision: Array
-    log_scale: Array
-    repulsion: Array  # (n_new, n): the aₙ
-    mean: Array  # (n_new, n_features)
-
-    def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:
-        """Values and gradients of the energies `rows` at data `Y`."""
-        D = expanded_squares(Y, self.X, self.squares)
-        W = np.exp(self.log_scale - self.precision * D)
-        W *= self.repulsion[rows]
-        value = W.sum(axis=1)
-        W *= self.precision
-        away = Y - self.mean[rows]
-        repulsion = W.sum(axis=1)[:, None] * Y - W @ self.X
-        return value + squared_norms(away), 2 * (away - repulsion)
+    attraction: float
+    repulsion: float
 
 
-def minimize_energies(
-    energy: PairEnergy,
-    starts: Array,
-    rows: IntArray,
-    tolerance: float = 1e-10,
-    max_iter: int = 1000,
-    armijo: float = 1e-4,  # required fraction of the decrease predicted by the gradient
-    rounding: float = 1e-15,  # rounding error of the energies
-) -> tuple[Array, Array]:
-    """Minimize the energies `rows` from `starts`; return the minimizers and their energies.
+def affinity_kernels(weights: Any, graph: NeighborGraph) -> tuple[Array, Array]:
+    """The `widths` and `log_scale` of :class:`ElasticInverse` for the affinities of a fit.
 
-    Gradient descent with Barzilai-Borwein step lengths, shortened until the energy decreases. The
-    energy is close to quadratic, so few steps are needed; Newton steps would cost n_features².
+    `weights` are entropic or Gaussian weights, fitted to the training graph. The affinity between
+    data y and a training point has the bandwidth and the normalizer of that point.
     """
-    Y = starts.copy()
-    value, gradient = energy.at(Y, rows)
-    length = np.full(len(Y), 0.5)  # exact if there is only attraction
-    active = np.arange(len(Y))
-    for _ in range(max_iter):
-        step = -length[active, None] * gradient[active]
-        there, gradient_there = energy.at(Y[active] + step, rows[active])
-        change = gradient_there - gradient[active]
-        better = there <= value[active] + armijo * _dot(step, gradient[active]) + rounding
-        length[active] = np.where(better, _next_length(step, change), length[active] / 4)
-        moved = active[better]
-        Y[moved] += step[better]
-        value[moved], gradient[moved] = there[better], gradient_there[better]
-        active = active[np.abs(step).max(axis=1) > tolerance]
-        if len(active) == 0:
-            break
-    return Y, value
-
-
-def _next_length(
-    step: Array, change: Array, shortest: float = 1e-8, longest: float = 10.0
-) -> Array:
-    """Reciprocal of the curvature along the last step; `longest` if it is not positive.
-
-    For the attraction alone it is one half.
-    """
-    curvature, square = _dot(step, change), _dot(step, step)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        length = np.where(curvature > 0, square / curvature, longest)
-    return np.asarray(np.clip(length, shortest, longest))
-
-
-def _dot(A: Array, B: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", A, B))
+    n = graph.n_reference
+    if isinstance(weights, GaussianWeights):
+        return np.full(n, weights.width), np.full(n, -np.log(weights.matrix(graph).sum()))
+    if not isinstance(weights, EntropicWeights):
+        raise ValueError(
+            "inverse='elastic' needs entropic or Gaussian affinities, not "
+            f"{type(weights).__name__}; pass inverse='regression'"
+        )
+    bandwidths = weights.bandwidths
+    with np.errstate(divide="ignore", invalid="ignore"):  # a width of zero repels nothing
+        log_peaks = (bandwidths.nearest / bandwidths.widths) ** 2 - bandwidths.log_totals
+    return bandwidths.widths, log_peaks - np.log(n)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.affinity.dense import UNKNOWN_AMONG
 from manifoldry.extension.base import Extension, KernelExtension, Nystrom
+from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
+from manifoldry.neighbors.base import UNKNOWN_AMONG
 from manifoldry.neighbors.distances import Frame, squared_distances
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
@@ -129,6 +130,27 @@ class GeodesicExtension(KernelExtension):
             inside[rows] = self.maps[number].transform(kernel)
             component[rows] = number
         return inside, component
+
+    def kernel_pairs(self, X: Matrix) -> KernelPairs:
+        """The centered kernel at pairs of new points; see :meth:`Geodesics.among` for distances."""
+        D = self.geodesics.among(X)
+        K = np.zeros_like(D)
+        Z, component = self.component_coordinates(X)
+        mean_squares = np.zeros_like(Z)
+        for number, rows, kernel in self._by_component(X):
+            centered: Any = self.maps[number].kernel
+            block = np.ix_(rows, rows)
+            K[block] = centered.centered(gower_kernel(D[block], self.unit), kernel)
+            mean_squares[rows] = self._mean_squares(number)
+        pairs = KernelPairs.of_coordinates(K, Z / self.unit, mean_squares, self.unit)
+        return replace(pairs, components=(component, component))
+
+    def _mean_squares(self, number: int) -> Array:
+        """Mean squares of the training coordinates of a component, in units of unit²."""
+        members = np.flatnonzero(self.layout.labels == number)
+        D = self.geodesics.distances[np.ix_(members, self.columns[number])]
+        Y = self.maps[number].transform(gower_kernel(D, self.unit)) / self.unit
+        return np.asarray(np.square(Y).mean(axis=0))
 
     def _by_component(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
         """For each connected component of new points: its label, rows and uncentered kernel."""

@@ -1,8 +1,8 @@
 """Extension of Laplacian eigenvectors to new points."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from manifoldry.affinity.base import Weights
 from manifoldry.affinity.dense import RBF
 from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.extension.base import KernelExtension, with_training_rows
+from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
+from manifoldry.neighbors.base import UNKNOWN_AMONG
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -46,6 +48,13 @@ class WeightRows(Protocol):
         """
         ...
 
+    def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
+        """Weights between new points, divided by exp((log_scale[i] + log_scale[j])/2).
+
+        A value is only needed if neither point is identical to a training point.
+        """
+        ...
+
     def identical(self, X: Matrix) -> IntArray:
         """Training point identical to each row, or -1."""
         ...
@@ -71,6 +80,10 @@ class GraphWeights:
         filled = np.flatnonzero(np.diff(own.indptr))
         nearest[filled] = own.indices[own.indptr[filled]]
         return W, log_scale, nearest
+
+    def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
+        """See :class:`WeightRows`."""
+        return self.weights.among(self.graph.query(X)[0], self.graph.among(X), log_scale)
 
     def identical(self, X: Matrix) -> IntArray:
         """See :class:`WeightRows`."""
@@ -101,6 +114,14 @@ class KernelWeights:
         nearest = exponents.argmin(axis=1)
         return sparse.csr_array(np.exp(smallest[:, None] - exponents)), -smallest, nearest
 
+    def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
+        """See :class:`WeightRows`."""
+        exponents = replace(self.kernel, X=X).exponents(X)
+        np.fill_diagonal(exponents, np.inf)
+        with np.errstate(over="ignore"):
+            W = np.exp(-exponents - (log_scale[:, None] + log_scale) / 2)
+        return sparse.csr_array(np.maximum(W, W.T))
+
     def identical(self, X: Matrix) -> IntArray:
         """See :class:`WeightRows`."""
         return self._lookup.identical(X)
@@ -118,6 +139,10 @@ class GivenWeights:
         largest = W.max(axis=1).toarray().ravel() if W.shape[0] else np.empty(0)
         scale = np.where(largest > 0, largest, 1.0)
         return sparse.csr_array(sparse.diags_array(1 / scale) @ W), np.log(scale), _heaviest(W)
+
+    def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
+        """Raise ValueError: only weights with the training points are known."""
+        raise ValueError(UNKNOWN_AMONG)
 
     def identical(self, X: Matrix) -> IntArray:
         """Return -1 for all rows, since weights do not identify training points."""
@@ -140,11 +165,19 @@ class LaplacianExtension(KernelExtension):
     values: Array  # (n_connected, n_components): eigenvalues λ
     normalization: Normalization
     layout: Layout
+    omits_constant: bool = True  # whether f = 1, with eigenvalue 0, is not among the functions
+
+    # A training point is not its own neighbor, but it is a neighbor of a point near it.
+    continuous_at_training: ClassVar[bool] = False
 
     def rows(self, X: Matrix) -> sparse.csr_array:
         W, log_scale, _ = self.source.rows(X)
         if self.normalization == "none":
             return sparse.csr_array(sparse.diags_array(np.exp(log_scale)) @ W)
+        return self._normalized(W, log_scale)
+
+    def _normalized(self, W: sparse.csr_array, log_scale: Array) -> sparse.csr_array:
+        """Weights with training points divided by the square roots of both degrees."""
         own = np.exp(log_scale / 2) * _inverse_root(W.sum(axis=1))
         columns = _inverse_root(self.degree)
         return sparse.csr_array(sparse.diags_array(own) @ W @ sparse.diags_array(columns))
@@ -159,49 +192,92 @@ class LaplacianExtension(KernelExtension):
         return self.layout.place(Y, component)
 
     def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
+        W, log_scale, component = self._weights_within(X)
+        f, degree = self._functions_at(W, log_scale, component)
+        root = np.sqrt(degree)[:, None] if self.normalization == "sym" else 1.0
+        return root * f, component
+
+    def _weights_within(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
+        """Weights with training points of the same component, their scale, and the component."""
         W, log_scale, nearest = self.source.rows(X)
         component = self.layout.labels[nearest]
-        W = _within_component(W, component, self.layout.labels)
+        return _within_component(W, component, self.layout.labels), log_scale, component
+
+    def _functions_at(
+        self, W: sparse.csr_array, log_scale: Array, component: IntArray
+    ) -> tuple[Array, Array]:
+        """Values f(x), (n_new, n_components), and degrees of new points."""
         d = W.sum(axis=1)
         if (d == 0).any():
             raise ValueError(
                 f"{int((d == 0).sum())} rows have no training point within the radius, so they "
                 "have no coordinates; fit with n_neighbors or a larger radius, or remove them"
             )
-        mean = (W @ self.functions) / d[:, None]
         degree = d * np.exp(log_scale)
         divisor, oscillating = self._divisor(component, degree)
         self._warn_if_oscillating(oscillating)
-        coordinates = mean / divisor
-        if self.normalization == "sym":
-            coordinates *= np.sqrt(degree)[:, None]
-        return coordinates, component
+        return (W @ self.functions) / d[:, None] / divisor, degree
 
     @property
     def numbers_per_row(self) -> int:
         return self.source.n_train if isinstance(self.source, KernelWeights) else 64
 
-    def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to other training points, and the sum of all weights including the point itself.
-
-        Weights have row maximum one.
-        """
-        W = self.source.rows(X)[0].copy()
-        total = np.asarray(W.sum(axis=1)).ravel()
-        known = self.source.identical(X)
-        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-        W.data[W.indices == known[rows]] = 0.0
-        W.eliminate_zeros()
-        return W, total
-
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
         """Weights divided by the square roots of both degrees; without normalization, μI − L."""
+        return with_training_rows(self.matrix(X), known, self._kernel())
+
+    def _kernel(self) -> sparse.csr_array:
+        """The kernel between training points."""
         d, K = self.degree, sparse.csr_array(self.affinity)
         if self.normalization == "none":
-            K = K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d bounds the eigenvalues of L
-        else:
-            K = sparse.diags_array(d**-0.5) @ K @ sparse.diags_array(d**-0.5)
-        return with_training_rows(self.matrix(X), known, K)
+            return K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d bounds the spectrum of L
+        return sparse.csr_array(sparse.diags_array(d**-0.5) @ K @ sparse.diags_array(d**-0.5))
+
+    def kernel_pairs(self, X: Matrix) -> KernelPairs:
+        """w(x, y)/√(d(x)·d(y)) at pairs of new points, where degrees sum over training points.
+
+        Its eigenfunctions are √d·f, with eigenvalues 1 − λ.
+        """
+        if self.normalization == "none":
+            raise ValueError(
+                "normalization='none' has the kernel μI − L, in which the constant μ is free and "
+                "changes the loss; fit with normalization='rw' or 'sym'"
+            )
+        W, log_scale, component = self._weights_within(X)
+        f, degree = self._functions_at(W, log_scale, component)
+        sizes = [np.flatnonzero(self.layout.labels == c) for c in range(len(self.values))]
+        norms = np.stack([self.degree[rows] @ self.functions[rows] ** 2 for rows in sizes])
+        volumes = np.array([self.degree[rows].sum() for rows in sizes])
+        counts = np.array([len(rows) for rows in sizes])
+        v = np.sqrt(degree)[:, None] * f * _inverse_root(norms)[component]
+        constant = np.sqrt(degree / volumes[component])
+        return KernelPairs(
+            self._among(X, W, log_scale),
+            (1 - self.values[component]) * v,
+            v,
+            v**2 * counts[component][:, None],
+            np.arange(len(v)),
+            (constant, constant) if self.omits_constant else None,
+            (component, component),
+        )
+
+    def _among(self, X: Matrix, W: sparse.csr_array, log_scale: Array) -> Array:
+        """Kernel between new points, (n_new, n_new); rows of training points are theirs."""
+        root = sparse.diags_array(_inverse_root(W.sum(axis=1)))
+        K = (root @ self.source.among(X, log_scale) @ root).toarray()
+        known = self.source.identical(X)
+        old = np.flatnonzero(known >= 0)
+        with_training = with_training_rows(self._normalized(W, log_scale), known, self._kernel())
+        K[:, old] = with_training[:, known[old]].toarray()
+        K[old] = K[:, old].T
+        if not np.isfinite(K).all():
+            i, j = np.argwhere(~np.isfinite(K))[0]
+            raise ValueError(
+                f"rows {i} and {j} of X are so far from the training points that their weights "
+                "vanish, and the kernel between them overflows; remove them, or fit with "
+                "affinity='self_tuning' or a smaller gamma"
+            )
+        return K
 
     def at_training(self) -> Array:
         """Result of the formula at the training points of a single connected component."""

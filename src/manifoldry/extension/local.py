@@ -9,13 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.extension.base import Extension, KernelExtension, with_training_rows
+from manifoldry.extension.kernel_pairs import KernelPairs
+from manifoldry.extension.layout import component_rows
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import power_of_two_scale, row_blocks
+from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,48 @@ class Barycentric(LocalWeights):
             edges = Edges.of(indices, distances)
             elsewhere |= self.graph.removed_edges.conflicts(edges).reshape(indices.shape)
         return indices, barycentric_weights(differences / unit, self.reg, elsewhere)
+
+
+@dataclass(frozen=True, eq=False)
+class BarycentricKernel(Barycentric):
+    """Barycentric weights as the kernel of LLE, whose coordinates are its eigenvectors."""
+
+    def kernel_pairs(self, X: Matrix) -> KernelPairs:
+        """The kernel at pairs of a new point and a training point.
+
+        Between two new points it is zero: neither has a weight on the other.
+        """
+        n, m = len(self.embedding), X.shape[0]
+        what = f"the kernel between {m} and {n} points"
+        plan_memory(40.0 * n * m, what, "pass fewer rows, or a smaller max_rows")
+        known = self.graph.identical(X)
+        K = np.asarray(self.equivalent_kernel(X, known).toarray())
+        V, constant = self._eigenvectors()
+        products = K @ V
+        index = self.graph.index
+        nearest = index.nearest(index.as_queries(X), 1)[0][:, 0]
+        v = products / K.sum(axis=1, keepdims=True)  # the sum is μ, the limit of the eigenvalues
+        return KernelPairs(
+            K,
+            products,
+            V,
+            (v / constant[nearest, None]) ** 2,
+            known,
+            (K @ constant, constant),
+            (self.labels[nearest], self.labels),
+            symmetric=False,
+        )
+
+    def _eigenvectors(self) -> tuple[Array, Array]:
+        """Eigenvectors of unit norm in each component, and the constant one; else zero."""
+        V, constant = np.zeros(self.embedding.shape), np.zeros(len(self.embedding))
+        for rows in component_rows(self.labels):
+            Y = self.embedding[rows].astype(np.float64)
+            Y -= Y.mean(axis=0)  # undoes the placement of the component
+            norms = np.linalg.norm(Y, axis=0)
+            V[rows] = np.divide(Y, norms, out=np.zeros_like(Y), where=norms > 0)
+            constant[rows] = 1 / np.sqrt(len(rows))
+        return V, constant
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,16 +40,21 @@ class Evaluation(NamedTuple):
 class NewPointObjective:
     """e(x) = Σₙ pₙ φ(‖x − xₙ‖²) + R(log Σₙ aₙ ψ(‖x − xₙ‖²)) for each of several new points.
 
+    Each is divided by a scale of its own, so that the affinities of a point far from all data,
+    which underflow, keep their ratios and their proportion to the repulsion.
+
     Parameters
     ----------
     Y : array of shape (n_train, d)
         The training embedding.
     P : sparse array of shape (n_new, n_train)
-        Affinities of the new points.
+        Affinities of the new points, divided by their scales.
     problem : NewPointTerms
         φ, ψ and R of the objective of the embedding.
     repulsion_weights : array of shape (n_new, n_train), default=None
         Weights aₙ of every new point; one by default.
+    log_scale : array of shape (n_new,), default=None
+        Logarithms of the scales; zero by default.
     index : NeighborIndex, default=None
         Neighbor search in the embedding; built if None.
     columns : int, default=1024
@@ -67,6 +72,7 @@ class NewPointObjective:
     P: sparse.csr_array
     problem: NewPointTerms
     repulsion_weights: Array | None = None
+    log_scale: Array | None = None
     index: NeighborIndex | None = None
     columns: int = 1024
     cached: int = 12 * 1024
@@ -110,12 +116,18 @@ class NewPointObjective:
         log_sum, u, V = problem.pair_sums.at_positions(
             problem.potential, Z, self.Y, nearest, repulsion_weights
         )
-        R, dR, ddR = problem.repulsion(log_sum, self.total_affinity[rows])
+        log_scale = np.zeros(len(Z)) if self.log_scale is None else self.log_scale[rows]
+        R, dR, ddR = problem.repulsion(log_sum, self.total_affinity[rows], log_scale)
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
-        H = H + dR[:, None, None] * V + (ddR - dR)[:, None, None] * outer
-        error = self.rounding * (np.abs(value) + np.abs(R)), self.rounding * forces
-        return Evaluation(value + R, force + dR[:, None] * u, H, *error)
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite repulsion
+            H = H + dR[:, None, None] * V + (ddR - dR)[:, None, None] * outer
+            push = dR[:, None] * u
+            # The exponent of the repulsion is a difference of numbers of the size of the logarithm.
+            inexact = np.abs(log_scale * dR)
+            error = self.rounding * (np.abs(value) + np.abs(R) + inexact)
+            forces = forces + inexact * np.sqrt(squared_lengths(list(u.T)))
+        return Evaluation(value + R, force + push, H, error, self.rounding * forces)
 
     def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
         """Σ pφ, its gradient and Hessian, and the sum of the lengths of all forces."""
@@ -171,6 +183,7 @@ def minimize_each(
     Z: Array,
     rows: IntArray,
     scale: Array,
+    centers: Array | None = None,
     tolerance: float = 1e-9,
     max_iter: int = 200,
     region: TrustRegion = DEFAULT_REGION,
@@ -181,20 +194,26 @@ def minimize_each(
     descent direction and leaves saddle points. The trust region is a box along the eigenvectors, in
     which the step is the exact minimizer of the quadratic model. A search converges when the
     unrestricted step is below `tolerance`. Radius and tolerance are in units of `scale`, (n,).
+
+    Far outside the points that repel it, a function is small along an arc about them, which
+    straight steps can follow only slowly. Searches with `centers`, (n, d), move along arcs about
+    them; NaN for straight steps, which are the default.
     """
     Z, radius = np.array(Z, dtype=np.float64), np.array(scale, dtype=np.float64)
+    centers = np.full_like(Z, np.nan) if centers is None else centers
     here = problems.at(Z, rows)
     converged, n_iter = np.zeros(len(Z), dtype=bool), np.zeros(len(Z), dtype=np.intp)
     active = np.arange(len(Z))
     while len(active):
-        now = here.take(active)
-        step = _step(now, radius[active], tolerance * scale[active])
-        there = problems.at(Z[active] + step.move, rows[active])
+        now, arm = here.take(active), Z[active] - centers[active]
+        step = _step(_on_arc(now, arm), radius[active], tolerance * scale[active])
+        trial = Z[active] + _along_arc(step.move, arm)
+        there = problems.at(trial, rows[active])
         error = now.value_error + there.value_error
         with np.errstate(invalid="ignore"):  # 0/0 for a constant function: the step is rejected
             ratio = (now.value - there.value + error) / (step.decrease + error)
         better = ratio > region.accept
-        Z[active[better]] += step.move[better]
+        Z[active[better]] = trial[better]
         here.put(active[better], there.take(better))
         next_radius = region.next_radius(radius[active], step.length, ratio)
         radius[active] = np.minimum(next_radius, region.longest * scale[active])
@@ -203,6 +222,26 @@ def minimize_each(
         failed = radius[active] <= tolerance * scale[active]
         active = active[~(step.last | failed) & (n_iter[active] < max_iter)]
     return Minima(Z, here.value, here.gradient, converged, n_iter)
+
+
+def _along_arc(move: Array, arm: Array) -> Array:
+    """Displacements that agree with `move` to first order and turn `arm`, (n, d), in its plane."""
+    length = np.linalg.norm(arm, axis=1, keepdims=True)
+    outward = arm / length
+    radial = np.einsum("nd,nd->n", move, outward)[:, None]
+    turned = arm + move - radial * outward
+    turned *= (length + radial) / np.linalg.norm(turned, axis=1, keepdims=True)
+    return np.where(np.isfinite(turned).all(axis=1, keepdims=True), turned - arm, move)
+
+
+def _on_arc(now: Evaluation, arm: Array) -> Evaluation:
+    """The quadratic model along arcs, whose second derivative is −1/length towards the center."""
+    square = np.einsum("nd,nd->n", arm, arm)
+    outward = np.einsum("nd,nd->n", now.gradient, arm) / square
+    bend = outward[:, None, None] * (
+        np.eye(arm.shape[1]) - arm[:, :, None] * arm[:, None, :] / square[:, None, None]
+    )
+    return now._replace(hessian=np.where(np.isfinite(bend), now.hessian - bend, now.hessian))
 
 
 class _Step(NamedTuple):

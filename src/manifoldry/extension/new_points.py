@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import combinations
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.extension.base import EquivalentKernel, Extension, warn_if_not_converged
+from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.new_point_objective import NewPointObjective, minimize_each
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
@@ -26,7 +28,7 @@ class NewPointSolution(NamedTuple):
     gradients: Array  # (n_new, d): gradient at the positions
     converged: NDArray[np.bool_]
     # Start of the best search: 0 for the weighted mean of the neighbors, j ≤ n_starts for the j-th
-    # neighbor, beyond n_starts for positions outside the embedding.
+    # neighbor, beyond n_starts for positions outside the embedding, the best first.
     start: IntArray
     n_iter: IntArray
 
@@ -51,10 +53,17 @@ class NewPointOptimizer:
         Whether to start from positions outside the embedding too. With the unnormalized repulsion
         of the elastic embedding, new points unlike all others belong there, but the repulsion is a
         barrier that searches from the neighbors cannot cross.
+    n_outside : int, default=3
+        Number of these positions, the best of those tried.
     gap : float, default=1.0
-        Distance of these positions from the embedding; the width of the kernel is one.
-    axes : int, default=2
-        Number of principal axes along which these positions are chosen.
+        Least distance of these positions from the embedding; the width of the kernel is one.
+    axes : int, default=3
+        Number of principal axes among which directions are chosen.
+    barrier : float, default=1e12
+        Repulsion, relative to the sum of the affinities, above which no search starts inside.
+    farthest : float, default=1e6
+        Largest distance from the embedding, about which rounding errors become as large as the
+        width of the kernel.
 
     Examples
     --------
@@ -73,22 +82,33 @@ class NewPointOptimizer:
     problem: NewPointTerms
     n_starts: int = 1
     outside: bool = False
+    n_outside: int = 3
     gap: float = 1.0
-    axes: int = 2
+    axes: int = 3
+    barrier: float = 1e12
+    farthest: float = 1e6
 
-    def minimize(self, P: Matrix, repulsion_weights: Array | None = None) -> NewPointSolution:
+    def minimize(
+        self, P: Matrix, repulsion_weights: Array | None = None, log_scale: Array | None = None
+    ) -> NewPointSolution:
         """Coordinates of new points with affinities `P`, (n_new, n_train).
 
-        Rows of `P` sum to about one; `repulsion_weights`, (n_new, n_train), are one by default.
+        Affinities in proportion to those of training points, whose rows sum to one on average, are
+        the rows of `P` times the exponentials of `log_scale`, (n_new,), which is zero by default;
+        `repulsion_weights`, (n_new, n_train), are one by default.
         """
         P = canonical(sparse.csr_array(P, dtype=np.float64))
         self._check(P, repulsion_weights)
+        if log_scale is not None:
+            log_scale = self._near_enough(log_scale)
         Y = self._positions
-        objective = NewPointObjective(Y, P, self.problem, repulsion_weights, self._index)
-        starts, scale = self._starts(objective)
+        objective = NewPointObjective(Y, P, self.problem, repulsion_weights, log_scale, self._index)
+        starts, scale, centers = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
-        ends = minimize_each(objective, starts.reshape(-1, d), rows, scale[rows])
+        ends = minimize_each(
+            objective, starts.reshape(-1, d), rows, scale.ravel(), centers.reshape(-1, d)
+        )
         best = first_minimum(ends.values.reshape(n_starts, n))
         chosen = best * n + np.arange(n)
         return NewPointSolution(
@@ -127,8 +147,20 @@ class NewPointOptimizer:
                 "coordinates; increase perplexity or n_neighbors, or remove these rows"
             )
 
-    def _starts(self, objective: NewPointObjective) -> tuple[Array, Array]:
-        """Initial positions (number of starts, n_new, d), and the length scale of each search.
+    def _near_enough(self, log_scale: Array) -> Array:
+        """Logarithms of the scales, limited to what positions up to `farthest` need."""
+        least = -(self.farthest**2)
+        beyond = int((log_scale < least).sum())
+        if beyond:
+            warn(
+                f"{beyond} new points are so unlike the training data that their distance from the "
+                f"embedding is limited to {self.farthest:g} times the width of its kernel",
+                ExtensionWarning,
+            )
+        return np.maximum(log_scale, least)
+
+    def _starts(self, objective: NewPointObjective) -> tuple[Array, Array, Array]:
+        """Initial positions (number of starts, n_new, d), and the scales and centers of the steps.
 
         The scale is the spread of the neighbors, at least the kernel width one. Embeddings by t-SNE
         of few points may be thousands of kernel widths large.
@@ -142,17 +174,85 @@ class NewPointOptimizer:
         positions = np.take_along_axis(Y, nearest[:, :, None], axis=1)
         known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbors
         positions = np.where(known[:, :, None], positions, mean[:, None])
-        beyond = self._beyond(mean) if self.outside else []
-        starts = np.stack([mean, *positions.transpose(1, 0, 2), *beyond])
-        return starts, np.maximum(spread, 1.0)
+        starts = np.stack([mean, *positions.transpose(1, 0, 2)])
+        scale = np.broadcast_to(np.maximum(spread, 1.0), starts.shape[:2])
+        if not self.outside:
+            return starts, scale, np.full_like(starts, np.nan)
+        beyond, distance = self._beyond(objective, mean)
+        repelled = self._repelled(objective, starts)[..., None]
+        starts = np.concatenate([np.where(repelled, beyond[0], starts), beyond])
+        centers = np.broadcast_to(mean, beyond.shape)
+        centers = np.concatenate([np.where(repelled, mean, np.nan), centers])
+        far = np.broadcast_to(np.maximum(scale[0], distance), beyond.shape[:2])
+        return starts, np.concatenate([scale, far]), centers
 
-    def _beyond(self, Z: Array) -> list[Array]:
-        """Positions `Z` moved out of the embedding along its principal axes, in both directions."""
+    def _repelled(self, objective: NewPointObjective, starts: Array) -> NDArray[np.bool_]:
+        """Whether repulsion is so strong that a search would only move away, in tiny steps."""
+        n_starts, n, d = starts.shape
+        rows = np.tile(np.arange(n), n_starts)
+        values = objective.at(starts.reshape(-1, d), rows).value
+        return ~(values < self.barrier * objective.total_affinity[rows]).reshape(n_starts, n)
+
+    def _beyond(self, objective: NewPointObjective, Z: Array) -> tuple[Array, Array]:
+        """The best positions outside the embedding, (n_outside, n_new, d), and how far outside.
+
+        From the means `Z` of the neighbors, each direction is followed to a distance from the
+        embedding at which the sum of all repulsions is at most that of all attractions.
+        """
+        Y, (n, d) = self._positions, Z.shape
+        distance = self._balance(objective)
+        own, fixed = self._radial(Z), self._directions
+        sides = np.vstack(
+            [
+                np.broadcast_to((fixed @ Y.T).max(axis=1)[:, None], (len(fixed), n)),
+                (own @ Y.T).max(axis=1),
+            ]
+        )
+        directions = np.concatenate(
+            [np.broadcast_to(fixed[:, None], (len(fixed), n, d)), own[None]]
+        )
+        along = sides - np.einsum("mnd,nd->mn", directions, Z) + distance
+        positions = Z + along[..., None] * directions
+        rows = np.tile(np.arange(n), len(positions))
+        values = objective.at(positions.reshape(-1, d), rows).value.reshape(len(positions), n)
+        best = np.argsort(values, axis=0, kind="stable")[: self.n_outside]
+        return np.take_along_axis(positions, best[..., None], axis=0), distance
+
+    def _balance(self, objective: NewPointObjective) -> Array:
+        """Distance from all points at which repulsion is at most as strong as attraction."""
+        attraction, weights = objective.total_affinity, objective.repulsion_weights
+        total = len(self.Y) if weights is None else weights.sum(axis=1)
+        with np.errstate(divide="ignore"):  # no repulsion
+            unit = self.problem.repulsion(np.zeros(len(attraction)), attraction).value
+            excess = np.log(unit) + np.log(total) - np.log(attraction)
+        if objective.log_scale is not None:
+            excess = excess - objective.log_scale
+        return np.sqrt(np.maximum(excess, self.gap**2))
+
+    @cached_property
+    def _directions(self) -> Array:
+        """Principal axes and the diagonals between them, both ways."""
         Y = self._positions
         axes = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[2][: self.axes]
-        along = [(axis, np.einsum("nd,d->n", Y, axis)) for axis in axes]
-        sides = [(axis, b) for axis, y in along for b in (y.min() - self.gap, y.max() + self.gap)]
-        return [Z + (b - np.einsum("nd,d->n", Z, axis))[:, None] * axis for axis, b in sides]
+        pairs = [(a + s * b) / np.sqrt(2) for a, b in combinations(axes, 2) for s in (1, -1)]
+        return np.array([s * u for u in (*axes, *pairs) for s in (1, -1)])
+
+    def _radial(self, Z: Array) -> Array:
+        """Directions from the center of the embedding, (n_new, d)."""
+        away = Z - self._positions.mean(axis=0)
+        length = np.linalg.norm(away, axis=1, keepdims=True)
+        return np.where(length > 0, away / np.where(length > 0, length, 1.0), self._directions[0])
+
+
+class AffinityRows(Protocol):
+    """Affinities between new points and training points."""
+
+    def rows(self, X: Matrix) -> tuple[Matrix, Array | None]:
+        """Affinities divided by scales of the rows, and the logarithms of the scales, or None.
+
+        The affinities of a training point sum to one on average.
+        """
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +263,7 @@ class OptimizedExtension(Extension):
     ----------
     optimizer : NewPointOptimizer
         Minimizes the objectives, given affinities.
-    affinity : EquivalentKernel
+    affinity : AffinityRows
         Its ``rows(X)`` are the affinities of new points.
     repulsion : Repulsion, default=None
         Its ``rows(X)`` are the repulsion weights, dense; one by default.
@@ -172,7 +272,7 @@ class OptimizedExtension(Extension):
     """
 
     optimizer: NewPointOptimizer
-    affinity: EquivalentKernel
+    affinity: AffinityRows
     repulsion: Repulsion | None = None
     numbers_per_row: int = 4096
 
@@ -188,7 +288,8 @@ class OptimizedExtension(Extension):
 
     def _minimize(self, X: Matrix) -> NewPointSolution:
         repulsion_weights = None if self.repulsion is None else self.repulsion.rows(X)
-        return self.optimizer.minimize(self.affinity.rows(X), repulsion_weights)
+        P, log_scale = self.affinity.rows(X)
+        return self.optimizer.minimize(P, repulsion_weights, log_scale)
 
 
 def first_minimum(values: Array, tie: float = 1e-9) -> IntArray:
@@ -200,5 +301,7 @@ def first_minimum(values: Array, tie: float = 1e-9) -> IntArray:
     columns = np.arange(values.shape[1])
     for row in range(1, len(values)):
         current = values[best, columns]
-        best[values[row] < current - tie * (1 + np.abs(current))] = row
+        with np.errstate(invalid="ignore"):
+            lower = values[row] < current - tie * (1 + np.abs(current))
+        best[lower | (np.isfinite(values[row]) & ~np.isfinite(current))] = row
     return best

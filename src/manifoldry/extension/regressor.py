@@ -58,8 +58,9 @@ def check_regressor(name: str, value: Any, names: tuple[str, ...] = ()) -> Any:
         return None
     if isinstance(value, type) or not _is_regressor(value):
         choice = ", ".join(["None", *map(repr, names)])
+        own = " (the method defines no inverse of its own)" if names == ("regression",) else ""
         raise TypeError(
-            f"{name}={value!r} must be {choice} or a regressor with fit and predict; pass an "
+            f"{name}={value!r} must be {choice}{own} or a regressor with fit and predict; pass an "
             "instance, such as sklearn.neighbors.KNeighborsRegressor()"
         )
     try:

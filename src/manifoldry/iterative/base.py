@@ -13,6 +13,7 @@ from manifoldry.base.input import Input, RowMatcher
 from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import regression_inverse
+from manifoldry.extension.regressor import check_can_fit
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy, Path, rank
@@ -99,6 +100,8 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
     n_neighbors: int | None = None
     radius: float | None = None
     _accepts_graphs = True
+    # By name: local regression, the default unless the method has an inverse of its own.
+    _named_inverses: tuple[str, ...] = ("regression",)
     # The search if `optimizer` is None, and the homotopy of optimizer="homotopy".
     _default_optimizer: str | Optimizer
     _default_homotopy: Homotopy | None = None
@@ -143,6 +146,12 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         formula = self._extend(posed, result)
         invert = partial(self._invert, posed)
         self._set_extension_and_inverse(posed.data, posed.row_matcher, formula, invert)
+
+    def _read(self, X: Any) -> Input:
+        data, inverse = super()._read(X), getattr(self, "inverse", None)
+        if isinstance(inverse, str):
+            check_can_fit("inverse", inverse, data.points, data.description)
+        return data
 
     @abstractmethod
     def _pose(self, data: Input) -> Any:

@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.affinity.base import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.extension.base import Inverse
+from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
 from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import (
+    KernelRows,
     NeighborEmbedder,
     Neighbors,
     PosedNeighbors,
@@ -26,7 +30,8 @@ from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
 from manifoldry.util.checks import check_option, check_positive
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, Matrix, RandomState
+from manifoldry.util.validation import plan_memory
 
 
 @shared_docs
@@ -36,7 +41,9 @@ class ElasticEmbedding(NeighborEmbedder):
     Minimizes Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
     place of constraints, so that coordinates do not repeat each other and points are spread
     evenly. It can be followed from coarse to fine structure as λ grows
-    (``optimizer="homotopy"``), and places new points by minimizing its own objective.
+    (``optimizer="homotopy"``), and places new points by minimizing its own objective, whose
+    attraction vanishes far from the data: a new point far from all data is placed outside the
+    embedding, at a distance that grows in proportion to its distance from the data.
 
     Parameters
     ----------
@@ -44,6 +51,12 @@ class ElasticEmbedding(NeighborEmbedder):
     perplexity : float, default=None
         Effective number of neighbors of each point; by default 20, or a third of the points if that
         is less. The graph has three times as many neighbors.
+    affinity : str or Affinity, default=None
+        W⁺, instead of entropic affinities of the given `perplexity`: an object of
+        :mod:`manifoldry.affinity`, such as ``Gaussian(gamma=0.02)`` for one bandwidth, or its name,
+        ``"gaussian"``, ``"self_tuning"`` or ``"binary"``. All points are neighbors if the
+        bandwidth is given, else as many as by default; pass a :class:`~manifoldry.NeighborGraph` to
+        ``fit`` for another number.
     weight : float or "auto", default="auto"
         The λ of the repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` increases λ
         step by step, predicts each point from the embedding of the others, and takes the smallest
@@ -55,7 +68,6 @@ class ElasticEmbedding(NeighborEmbedder):
         distances if the data are given and have at most 20 000 points, since this gives better
         embeddings; uniform otherwise.
     {metric}
-    {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
         embedding of any estimator, or an array of shape (n_samples, n_components), which is used
@@ -70,7 +82,12 @@ class ElasticEmbedding(NeighborEmbedder):
         `init` is not used then. ``"homotopy"`` is ``Homotopy()``. By default
         ``"spectral-lbfgs"``, also for each search of a homotopy.
     {extension}
-    {inverse}
+    inverse : {"regression", "elastic"} or regressor, default=None
+        How ``inverse_transform`` computes data from coordinates: by local regression, the default;
+        by minimizing the objective over the data at the given coordinates, with widths chosen by
+        the leave-one-out error, which needs squared-distance repulsion and the Euclidean metric
+        (see :class:`~manifoldry.extension.elastic_inverse.ElasticInverse`); or by a scikit-learn
+        regressor that is fitted to predict `X` from ``embedding_``.
     {max_iter}
     {callback}
     {verbose}
@@ -123,10 +140,10 @@ class ElasticEmbedding(NeighborEmbedder):
         n_components: int | None = None,
         *,
         perplexity: float | None = None,
+        affinity: str | Affinity | None = None,
         weight: float | str = "auto",
         repulsion: Any = "auto",
         metric: Any = "euclidean",
-        metric_params: dict[str, Any] | None = None,
         init: Any = None,
         optimizer: str | Optimizer | Homotopy | None = None,
         extension: Any = None,
@@ -139,10 +156,10 @@ class ElasticEmbedding(NeighborEmbedder):
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
+        self.affinity = affinity
         self.weight = weight
         self.repulsion = repulsion
         self.metric = metric
-        self.metric_params = metric_params
         self.init = init
         self.optimizer = optimizer
         self.extension = extension
@@ -153,6 +170,7 @@ class ElasticEmbedding(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    _named_inverses = ("regression", "elastic")
     _n_starts = 3
     _starts_outside = True
     _remedy = "pass a greater weight (see bifurcation_.weight), or repulsion='uniform'"
@@ -167,6 +185,8 @@ class ElasticEmbedding(NeighborEmbedder):
 
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         repulsion = self._repulsion(neighbors.data)
+        if isinstance(self.inverse, str) and self.inverse == "elastic":
+            check_invertible(neighbors, self.repulsion, repulsion)
         return elastic(affinity, repulsion, self._given_weight(neighbors.data))
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
@@ -181,6 +201,9 @@ class ElasticEmbedding(NeighborEmbedder):
         edges, more = (g.matrix(np.ones(len(g.indices))) for g in (graph, joined))
         bridges = (more + more.T) > (edges + edges.T)
         return joint(W + bridges * (W.data.mean() / 2))
+
+    def _new_rows(self, neighbors: Neighbors) -> KernelRows:
+        return KernelRows(neighbors.graph, neighbors.weights, float(neighbors.matrix.sum()))
 
     def _searches_weight(self, data: Input) -> bool:
         """Whether to search for the weight, which needs the data."""
@@ -219,3 +242,39 @@ class ElasticEmbedding(NeighborEmbedder):
     def _store(self, posed: PosedNeighbors, result: SearchResult, monitor: Monitor) -> None:
         super()._store(posed, result, monitor)
         self.weight_ = result.objective.weight
+
+    def _invert(self, posed: PosedNeighbors) -> Inverse | None:
+        if self.inverse != "elastic":
+            return super()._invert(posed)
+        X, Y = dense_rows(posed.data.points), self.embedding_.astype(np.float64)
+        kernels = affinity_kernels(posed.neighbors.weights, posed.graph)
+        return ElasticInverse(X, Y, *kernels, self.weight_).with_chosen_widths()
+
+
+def check_invertible(neighbors: Neighbors, asked: Any, repulsion: Any) -> None:
+    """Raise ValueError if the objective, a function of the data, has no minimizer or is unknown.
+
+    `repulsion` is what the parameter `asked` means for these data.
+    """
+    if not isinstance(asked, str) or isinstance(repulsion, str):
+        given = repr(asked) if isinstance(asked, str) else "a matrix"
+        raise ValueError(
+            "inverse='elastic' needs repulsion='squared_distance', whose weights are known for any "
+            f"data, but for {neighbors.graph.n_query} points repulsion={given} is not that; pass "
+            "repulsion='squared_distance' or inverse='regression'"
+        )
+    metric = neighbors.graph.metric
+    if not (isinstance(metric, str) and metric in ("euclidean", "l2")):
+        raise ValueError(
+            f"inverse='elastic' needs affinities of Euclidean distances, not metric={metric!r}; "
+            "pass metric='euclidean' or inverse='regression'"
+        )
+    affinity_kernels(neighbors.weights, neighbors.graph)
+
+
+def dense_rows(X: Matrix) -> Array:
+    """The data as a dense array."""
+    if not sparse.issparse(X):
+        return np.asarray(X)
+    plan_memory(8.0 * np.prod(X.shape), "sparse data as a dense array", "pass inverse='regression'")
+    return np.asarray(X.toarray())

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.affinity.entropic import (
     Entropic,
     EntropicWeights,
     default_perplexity,
     neighbors_for,
 )
+from manifoldry.affinity.gaussian import Gaussian
+from manifoldry.affinity.resolve import resolve_affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import (
@@ -23,7 +26,7 @@ from manifoldry.exceptions import (
     UniformAffinityWarning,
     warn,
 )
-from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
+from manifoldry.extension.new_points import AffinityRows, NewPointOptimizer, OptimizedExtension
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
@@ -42,23 +45,45 @@ from manifoldry.util.typing import Array, Matrix, RandomState
 
 @dataclass(frozen=True, eq=False)
 class Neighbors:
-    """The data, their neighbor graph and the neighbor probabilities on it."""
+    """The data, their neighbor graph and its weights."""
 
     data: Input
     graph: NeighborGraph
-    weights: EntropicWeights
+    weights: Weights
     negligible: float = 1e-10  # probability too small to affect the search
+
+    @cached_property
+    def exponents(self) -> Array:
+        """−log of the neighbor probability of each edge."""
+        return probability_exponents(self.weights, self.graph)
 
     @property
     def conditional(self) -> sparse.csr_array:
         """Neighbor probabilities p(j|i), whose rows sum to one."""
-        return self.weights.conditional(self.graph)
+        return self.graph.matrix(np.exp(-self.exponents))
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """Symmetric weights of the edges, as the affinity defines them."""
+        if isinstance(self.weights, EntropicWeights):
+            P = self.conditional
+            return sparse.csr_array((P + P.T) / 2)
+        with np.errstate(over="ignore"):  # if d² overflows, the weight exp(−∞) = 0 is right
+            W = self.weights.matrix(self.graph)
+        isolated = int((np.asarray(W.sum(axis=1)).ravel() == 0).sum())
+        if isolated:
+            raise ValueError(
+                f"{isolated} of {W.shape[0]} points have no affinity to any other point: the "
+                "weights of their edges, if any, are below 1e-323; pass a smaller gamma, a graph "
+                "with more neighbors, or no affinity for bandwidths that adapt to the density"
+            )
+        return W
 
     @cached_property
     def strong(self) -> NeighborGraph:
         """The graph without edges of negligible probability, which attract too little to matter."""
         edges = Edges(self.graph.indptr, self.graph.indices, self.graph.distances)
-        kept = self.weights.exponents(self.graph, self.graph) < -np.log(self.negligible)
+        kept = self.exponents < -np.log(self.negligible)
         return replace_edges(self.graph, edges.keep(kept))
 
 
@@ -67,7 +92,7 @@ class PosedNeighbors(PosedSearch):
     """An objective with attraction between neighbors and repulsion between all points."""
 
     objective: Pairwise
-    weights: EntropicWeights
+    neighbors: Neighbors
     n_components: int
 
     @cached_property
@@ -109,7 +134,10 @@ class NeighborEmbedder(IterativeEmbedder):
     objective_: Pairwise
     _bifurcation: Bifurcation | None
 
+    # Parameters that not all subclasses have.
     perplexity: float | None = None
+    affinity: str | Affinity | None = None
+    gamma: float | None = None
     _default_optimizer: str | Optimizer = "spectral-lbfgs"
     _default_init = "spectral"
     _remedy = "pass a weight of repulsion above bifurcation_.weight, or a smaller perplexity"
@@ -125,6 +153,8 @@ class NeighborEmbedder(IterativeEmbedder):
         n_components: int | None = None,
         *,
         perplexity: float | None = None,
+        affinity: str | Affinity | None = None,
+        gamma: float | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
@@ -139,6 +169,8 @@ class NeighborEmbedder(IterativeEmbedder):
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
+        self.affinity = affinity
+        self.gamma = gamma
         self.metric = metric
         self.metric_params = metric_params
         self.init = init
@@ -156,10 +188,11 @@ class NeighborEmbedder(IterativeEmbedder):
         self.neighbor_search_ = graph.search
         check_edges(graph)
         degree = float(np.median(np.diff(graph.indptr)))  # of a graph that was passed
-        weights = Entropic(self._perplexity(graph.n_query, degree)).fit(graph)
-        self.perplexity_ = weights.perplexity
+        weights = self._affinity_rule(graph.n_query, degree).fit(graph)
+        entropic = isinstance(weights, EntropicWeights)
+        self.perplexity_ = weights.perplexity if isinstance(weights, EntropicWeights) else None
         neighbors = Neighbors(data, graph, weights)
-        warn_of_components(neighbors.strong)
+        warn_of_components(neighbors.strong, "raise perplexity" if entropic else "lower gamma")
         self.affinity_ = affinity = self._affinity(neighbors)
         objective = self._objective(neighbors, affinity)
         if not isinstance(objective, Pairwise):
@@ -167,14 +200,14 @@ class NeighborEmbedder(IterativeEmbedder):
                 f"{type(self).__name__}._objective must return a manifoldry.objectives.Pairwise, "
                 f"not {objective!r}"
             )
-        if self.perplexity is not None:
+        if self.perplexity is not None and self.perplexity_ is not None:
             warn_of_uniformity(objective, self.perplexity_)
         rng = as_generator(self.random_state, unset=0)
-        return PosedNeighbors(data, graph, objective, rng, weights, self.n_components_)
+        return PosedNeighbors(data, graph, objective, rng, neighbors, self.n_components_)
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
         """The weights of attraction of all pairs."""
-        return joint(neighbors.conditional)
+        return joint(neighbors.matrix)
 
     @abstractmethod
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
@@ -190,8 +223,23 @@ class NeighborEmbedder(IterativeEmbedder):
             return self.perplexity
         return min(self._default_perplexity(n), default_perplexity(n_neighbors))
 
+    def _affinity_rule(self, n: int, n_neighbors: float) -> Affinity:
+        """The affinity that the parameters describe, by default entropic."""
+        default = Entropic(self._perplexity(n, n_neighbors))
+        rule = resolve_affinity(self.affinity, self.gamma, default)
+        if rule is not default and self.perplexity is not None:
+            raise ValueError(
+                f"perplexity={self.perplexity} is not used by {rule}; pass no perplexity, or "
+                "affinity=manifoldry.affinity.Entropic(perplexity)"
+            )
+        return rule
+
     def _default_neighbors(self, n: int) -> int:
-        return neighbors_for(self._perplexity(n, n - 1), n)
+        """All other points for a Gaussian of given width, else as many as the affinity needs."""
+        rule = self._affinity_rule(n, n - 1)
+        if isinstance(rule, Gaussian) and rule.gamma is not None:
+            return n - 1
+        return rule.neighbors(n) or neighbors_for(self._perplexity(n, n - 1), n)
 
     def _default_perplexity(self, n: int) -> float:
         """The default perplexity for `n` points."""
@@ -260,9 +308,12 @@ class NeighborEmbedder(IterativeEmbedder):
         Y = self.embedding_.astype(np.float64)
         problem = self.objective_.for_new_points(Y)
         optimizer = NewPointOptimizer(Y, problem, self._n_starts, self._starts_outside)
-        return OptimizedExtension(
-            optimizer, ConditionalRows(posed.graph, posed.weights), problem.new_point_weights
-        )
+        rows = self._new_rows(posed.neighbors)
+        return OptimizedExtension(optimizer, rows, problem.new_point_weights)
+
+    def _new_rows(self, neighbors: Neighbors) -> AffinityRows:
+        """The object that computes the affinities of new points: neighbor probabilities."""
+        return ProbabilityRows(neighbors.graph, neighbors.weights)
 
     @property
     def bifurcation_(self) -> Bifurcation:
@@ -280,20 +331,52 @@ class NeighborEmbedder(IterativeEmbedder):
 
 
 @dataclass(frozen=True, eq=False)
-class ConditionalRows:
+class ProbabilityRows:
     """Neighbor probabilities of new points among the training points."""
 
     graph: NeighborGraph
-    weights: EntropicWeights
+    weights: Weights
 
-    @property
-    def n_train(self) -> int:
-        """Number of training points."""
-        return self.graph.n_reference
+    def rows(self, X: Matrix) -> tuple[sparse.csr_array, None]:
+        """Probabilities p(j|x), (n_new, n_train), which sum to one."""
+        own = self.graph.query(X)[0]
+        return own.matrix(np.exp(-probability_exponents(self.weights, own))), None
 
-    def rows(self, X: Matrix) -> sparse.csr_array:
-        """Probabilities p(j|x), (n_new, n_train)."""
-        return self.weights.conditional(self.graph.query(X)[0])
+
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """Affinities of new points as a function of their distances, not normalized."""
+
+    graph: NeighborGraph
+    weights: Weights
+    total: float
+    """Sum of the weights of all training points."""
+
+    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
+        """Affinities divided by the largest of their row, and the logarithm of the latter."""
+        own, reverse = self.graph.query(X)
+        weights = self.weights.frozen(own, self.graph.identical(X))
+        with np.errstate(over="ignore"):
+            W, log_scale = weights.rows(own, reverse)
+        return W, log_scale + np.log(self.graph.n_reference / self.total)
+
+
+def probability_exponents(weights: Weights, own: NeighborGraph) -> Array:
+    """−log of the neighbor probability of each edge: of its weight, divided by the row's sum."""
+    with np.errstate(over="ignore"):
+        exponents = weights.exponents(own, own)
+    if isinstance(weights, EntropicWeights):
+        return exponents
+    smallest, total = np.full(own.n_query, np.inf), np.zeros(own.n_query)
+    np.minimum.at(smallest, own.rows, exponents)
+    if not np.isfinite(smallest[own.rows]).all():
+        raise ValueError(
+            f"{int(np.isinf(smallest[own.rows]).sum())} edges are so long that gamma·d² overflows; "
+            "rescale X or pass a smaller gamma"
+        )
+    relative = exponents - smallest[own.rows]
+    np.add.at(total, own.rows, np.exp(-relative))
+    return np.asarray(relative + np.log(total)[own.rows])
 
 
 def warn_if_unused(init: Any) -> None:
@@ -318,14 +401,14 @@ def check_edges(graph: NeighborGraph) -> None:
         raise ValueError(all_coincide_message(graph.n_query, "perplexity"))
 
 
-def warn_of_components(graph: NeighborGraph) -> None:
+def warn_of_components(graph: NeighborGraph, remedy: str) -> None:
     """Warn if the graph is not connected, because only repulsion acts between its components."""
     count, _ = graph.components()
     if count > 1:
         warn(
             f"the neighbor graph has {count} connected components, between which there is no "
-            "attraction: their relative positions in the embedding have little meaning; raise "
-            "perplexity to connect them",
+            "attraction: their relative positions in the embedding have little meaning; "
+            f"{remedy} to connect them",
             DisconnectedGraphWarning,
         )
 

@@ -3,7 +3,7 @@
 from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors, joint
 from manifoldry.objectives.losses import sne, symmetric_sne
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.homotopy import Homotopy
@@ -17,18 +17,21 @@ class SNE(NeighborEmbedder):
     the data, Gaussian with a width that gives all points the same perplexity, and Qᵢ those in the
     embedding, Gaussian of width one. Neighbors stay close, and points that are not neighbors are
     kept apart. Clusters are less separated than by :class:`TSNE`, but their relative positions are
-    more meaningful.
+    more meaningful. The row of a new point is normalized too, so that a point far from all data is
+    placed on the rim of the embedding, near its nearest training points.
 
     Parameters
     ----------
     {n_components}
     {sne_perplexity}
+    {sne_affinity}
+    {sne_gamma}
     {metric}
     {metric_params}
     {sne_init}
     {sne_optimizer}
     {extension}
-    {inverse}
+    {regression_inverse}
     {max_iter}
     {callback}
     {verbose}
@@ -71,6 +74,9 @@ class SNE(NeighborEmbedder):
 
     _default_homotopy = Homotopy(n_steps=20)
 
+    def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
+        return joint(neighbors.conditional)
+
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         return sne(neighbors.conditional)
 
@@ -81,18 +87,21 @@ class SymmetricSNE(NeighborEmbedder):
 
     Minimizes KL(P‖Q) over all pairs: P are entropic affinities, made symmetric, Q is proportional
     to exp(−‖yᵢ − yⱼ‖²). Like :class:`SNE`, but with one normalizer for all points, so that outliers
-    are placed farther out.
+    are placed farther out. The probabilities of a new point sum to one however far it is, so that
+    it stays near its nearest training points.
 
     Parameters
     ----------
     {n_components}
     {sne_perplexity}
+    {sne_affinity}
+    {sne_gamma}
     {metric}
     {metric_params}
     {sne_init}
     {sne_optimizer}
     {extension}
-    {inverse}
+    {regression_inverse}
     {max_iter}
     {callback}
     {verbose}

@@ -29,7 +29,9 @@ class TSNE(NeighborEmbedder):
     Minimizes KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
     Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} in the embedding. Its heavy tails separate
     clusters widely: the method of choice to see clusters, but the distances between clusters and
-    their sizes have little meaning. This is the exact method, whose time grows with n².
+    their sizes have little meaning. This is the exact method, whose time grows with n². The
+    probabilities of a new point sum to one however far it is, so that it stays near its nearest
+    training points.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ class TSNE(NeighborEmbedder):
         ``Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))``, gradient descent with
         momentum.
     {extension}
-    {inverse}
+    {regression_inverse}
     max_iter : int, default=None
         Maximum number of steps after the first phase, for a homotopy of each of its searches; by
         default that of the optimizer, 500. The embedding still changes slowly then, so that

@@ -9,6 +9,7 @@ import numpy as np
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input, Points, RowMatcher
+from manifoldry.extension.base import Inverse
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import (
     FramedProjection,
@@ -83,7 +84,10 @@ class UKR(IterativeEmbedder):
         rule ``Stopping(tol=5e-3, max_reference_size=10.0)``: more steps lower the error a little,
         but do not improve the embedding.
     {extension}
-    {inverse}
+    inverse : {"kernel_regression", "regression"} or regressor, default=None
+        How ``inverse_transform`` computes data from coordinates: by the kernel regression of the
+        method, the default; by local regression; or by a scikit-learn regressor that is fitted to
+        predict `X` from ``embedding_``.
     {max_iter}
     {callback}
     {verbose}
@@ -163,6 +167,7 @@ class UKR(IterativeEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    _named_inverses = ("kernel_regression", "regression")
     _remedy = "pass a smaller n_components"
     # Smaller tolerances lower the error but give no better embeddings: see docs/iterative.md.
     _default_optimizer = LBFGS(
@@ -268,7 +273,9 @@ class UKR(IterativeEmbedder):
         projection = OrthogonalProjection(surface, floor=floor.min_kernel_sum, weight=floor.weight)
         return FramedProjection(posed.frame, projection)
 
-    def _invert(self, posed: "PosedRegression") -> FramedRegression:
+    def _invert(self, posed: "PosedRegression") -> Inverse | None:
+        if self.inverse == "regression":
+            return super()._invert(posed)
         return FramedRegression(posed.frame, self._surface(posed))
 
     def _surface(self, posed: "PosedRegression") -> KernelRegressionMap:
@@ -290,8 +297,8 @@ class UKR(IterativeEmbedder):
         Z = self._check_coordinates(X)
         if not isinstance(self.inverse_, FramedRegression):
             raise ValueError(
-                "jacobian is that of the kernel regression, but inverse= is a regressor; fit with "
-                "inverse=None"
+                f"jacobian is that of the kernel regression, which inverse={self.inverse!r} "
+                "replaces; fit with inverse=None"
             )
         return np.asarray(self.inverse_.jacobian(Z))
 

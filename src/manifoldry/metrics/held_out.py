@@ -7,10 +7,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import reconstruction_errors
+from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.regressor import RegressorExtension
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.threads import threads_allowed
+from manifoldry.util.typing import Array, Matrix, RandomState
 from manifoldry.util.validation import check_data
 
 
@@ -54,34 +57,43 @@ def reconstruction(estimator: Any, X: Any) -> Estimate:
             )
     check_is_fitted(estimator)
     left, whole = reconstruction_errors(estimator, X)
-    return _one_minus_ratio(left, whole)
+    lost = _ratio(left, whole)
+    return Estimate(1 - lost, 1 - lost.high, 1 - lost.low)
 
 
-def _one_minus_ratio(left: Array, whole: Array, per_point: float = 1.0) -> Estimate:
-    """1 − Σleft/Σwhole, with the standard error of a ratio estimated from the rows."""
+def _ratio(left: Array, whole: Array, per_point: float = 1.0) -> Estimate:
+    """Σleft/Σwhole, with the standard error of a ratio estimated from the rows."""
     ratio = float(left.sum() / whole.sum())
     deviation = Estimate.of_mean((left - ratio * whole) / whole.mean())
     half = per_point * (deviation.high - deviation.low) / 2
-    return Estimate(1 - ratio, 1 - ratio - half, 1 - ratio + half)
+    return Estimate(ratio, ratio - half, ratio + half)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelLoss:
     """Error of reproducing a kernel among held-out points, for every number of coordinates.
 
+    Intervals account for the sampling of the held-out points; the model is fixed. A point is part
+    of many pairs, so they come from the means of the points, not of the pairs.
+
     Parameters
     ----------
     losses : list of Estimate
-        Mean of (K(x, y) − Σ z_k(x) z_k(y))² over pairs of different points, relative to the mean
-        of K(x, y)², for 0, 1, … n_components coordinates.
+        Mean of (K(x, y) − Σₖ ℓₖ vₖ(x) vₖ(y))² over pairs of different points, relative to the mean
+        of K(x, y)², for 0, 1, … n_components coordinates with eigenvalues ℓ and eigenfunctions v.
+        A constant eigenfunction that the embedding leaves out (√degree of Laplacian eigenmaps and
+        diffusion maps, the constant of LLE) is always part of the sum.
+    kernel_rms : float
+        Root mean square of K(x, y); losses times its square are the absolute losses.
     variance_ratios : list of Estimate
-        Variance of every coordinate among held-out points divided by that among training points:
-        near 1 for a direction of the data, small for a coordinate fitted to noise.
+        Mean square of every eigenfunction among held-out points divided by that among training
+        points: near 1 for a direction of the data, small for a coordinate fitted to noise.
     min_ratio : float
         Smallest variance ratio of a coordinate that `best_n_components` counts.
     """
 
     losses: list[Estimate]
+    kernel_rms: float
     variance_ratios: list[Estimate]
     min_ratio: float = 0.5
 
@@ -97,23 +109,38 @@ def kernel_loss(
 ) -> KernelLoss:
     """Error of reproducing the estimator's kernel among held-out points by the coordinates.
 
+    It is the generalization error of spectral embeddings: they minimize the same mean over pairs
+    of training points. Kernels that depend on the training data are evaluated with both points
+    new: degrees, means and bandwidths are sums over training points, two new points are neighbors
+    if their distance is at most that of one of them to its k-th neighbor among the training
+    points, and a geodesic between them leads through the training graph unless they are
+    neighbors. The kernel of LLE is zero between two new points, so its loss is the mean over
+    pairs of a held-out point and a training point. For the training loss pass the training data:
+    their kernel is that of the fit, and pairs of a point with itself do not count.
+
     Use it to choose the number of coordinates of *one* kernel: the losses show how much each
     coordinate lowers the error, and ``best_n_components`` counts the leading coordinates that
     keep their variance on held-out points. Do not minimize the loss: coordinates of a positive
     definite kernel are projections in its feature space, so every further one lowers the loss;
-    it can rise only for indefinite kernels, such as classical MDS of non-Euclidean distances. Do
+    it can rise only for indefinite kernels, such as those of neighbor graphs and of classical
+    MDS of non-Euclidean distances. Do
     not compare kernels or bandwidths by it either: a wide Gaussian is almost linear and easy to
     reproduce. ``best_n_components`` is not the dimension of the data: it counts directions in
     feature space beyond noise, of which a curved line already has many.
 
     Parameters
     ----------
-    estimator : fitted PCA, ClassicalMDS or KernelPCA
-        The model, with the largest number of coordinates to consider.
+    estimator : fitted PCA, ClassicalMDS, KernelPCA, Isomap, LLE, LaplacianEigenmaps, \
+            DiffusionMaps, SpectralClustering or SpectralEmbedding
+        The model, with the largest number of coordinates to consider. Not with
+        ``normalization="none"``, whose kernel has a free constant, nor fitted on precomputed
+        values. LTSA, Hessian LLE and the other methods have no kernel at pairs of new points.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-        Held-out data.
+        Held-out data, at least 3 rows. Rows of connected components that the model does not
+        embed are left out, with a warning.
     max_rows : int, default=2000
-        Largest number of rows between which the kernel is computed; more are subsampled.
+        Largest number of rows between which the kernel is computed; more are subsampled. With
+        landmarks, Isomap needs the shortest paths from each of them.
     random_state : int, Generator or None, default=None
         Seed of the subsample.
 
@@ -128,51 +155,68 @@ def kernel_loss(
     >>> found.best_n_components, found.losses[2] < 0.01
     (2, True)
     """
-    kernel: Any = getattr(estimator, "extension_", None)
-    if not hasattr(kernel, "among"):
+    extension: Any = getattr(estimator, "extension_", None)
+    if not hasattr(extension, "kernel_pairs"):
         check_is_fitted(estimator)
-        reason = f"{type(estimator).__name__} has no kernel between new points"
-        if isinstance(kernel, RegressorExtension):
-            reason = f"extension={kernel.regressor!r} replaces the kernel of the estimator"
+        reason = f"{type(estimator).__name__} has no kernel that is defined at new points"
+        if isinstance(extension, RegressorExtension):
+            reason = f"extension={extension.regressor!r} replaces the kernel of the estimator"
         raise TypeError(
-            f"{reason}; pass a fitted PCA, ClassicalMDS or KernelPCA with extension=None first, "
+            f"{reason}; pass a fitted PCA, ClassicalMDS, KernelPCA, Isomap, LLE, "
+            "LaplacianEigenmaps, DiffusionMaps or SpectralClustering with extension=None first, "
             "then the data"
         )
     data = check_data(estimator, X, reset=False)
-    if data.shape[0] < 3:
-        raise ValueError(f"X has {data.shape[0]} rows; kernel_loss needs at least 3")
     if data.shape[0] > check_count("max_rows", max_rows, minimum=3):
         rng = as_generator(random_state, unset=0)
         data = data[np.sort(rng.choice(data.shape[0], max_rows, replace=False))]
-    Z = kernel.transform(data) / kernel.unit
-    return KernelLoss(
-        _losses(kernel.among(data), Z), _variance_ratios(Z, estimator.embedding_ / kernel.unit)
-    )
+    if np.isnan(estimator.embedding_).any():
+        data = _embedded_rows(extension, data)
+    if data.shape[0] < 3:
+        raise ValueError(f"X has {data.shape[0]} rows; kernel_loss needs at least 3")
+    with threads_allowed(getattr(estimator, "n_jobs", None)):
+        pairs = extension.kernel_pairs(data)
+    ratios = [Estimate.of_mean(squares) for squares in pairs.squares.T]
+    return KernelLoss(*_losses(pairs), ratios)
 
 
-def _variance_ratios(Z: Array, training: Array) -> list[Estimate]:
-    """Held-out over training variance of each coordinate; 0 if the latter is 0."""
-    sizes = np.square(training, dtype=np.float64).mean(axis=0)
-    fractions = np.divide(Z**2, sizes, out=np.zeros_like(Z), where=sizes > 0)
-    return [Estimate.of_mean(fraction) for fraction in fractions.T]
-
-
-def _losses(K: Array, Z: Array) -> list[Estimate]:
-    others = ~np.eye(len(K), dtype=bool)
-    whole = _of_points(K, others)
-    if not whole.any():
-        raise ValueError(
-            "the kernel is zero between all pairs of rows of X, so the relative loss is undefined"
+def _embedded_rows(extension: Any, data: Matrix) -> Matrix:
+    """The rows that have coordinates, if the model leaves connected components out."""
+    embedded = np.flatnonzero(np.isfinite(extension.transform(data)).all(axis=1))
+    left_out = data.shape[0] - len(embedded)
+    if left_out:
+        warn(
+            f"{left_out} of {data.shape[0]} rows of X belong to connected components that the "
+            "model does not embed, and are left out of the loss",
+            ExtensionWarning,
         )
+    return data[embedded]
+
+
+def _losses(pairs: KernelPairs) -> tuple[list[Estimate], float]:
+    """Relative losses for 0, 1, … coordinates, and the root mean square of the kernel."""
+    largest = float(np.abs(pairs.kernel).max())
+    counted = np.arange(pairs.kernel.shape[1]) != pairs.itself[:, None]
+    if not pairs.kernel[counted].any():
+        raise ValueError(
+            "the kernel is zero between all pairs of rows of X, so the relative loss is undefined; "
+            "pass more rows"
+        )
+    joined = True if pairs.components is None else np.equal.outer(*pairs.components)
+    K, left = pairs.kernel / largest * joined, pairs.left / largest
+    whole = _of_points(K, counted)
     losses = [Estimate(1.0)]
-    for z in Z.T:
-        K = K - np.outer(z, z)
-        # Each pair contributes to the means of two points, which doubles the error of the mean.
-        kept = _one_minus_ratio(_of_points(K, others), whole, per_point=2.0)
-        losses.append(Estimate(1 - kept, 1 - kept.high, 1 - kept.low))
-    return losses
+    # Each pair of new points counts in the means of two points, which doubles the error.
+    per_point = 2.0 if pairs.symmetric else 1.0
+    if pairs.omitted is not None:
+        K -= np.outer(pairs.omitted[0] / largest, pairs.omitted[1]) * joined
+        losses = [_ratio(_of_points(K, counted), whole, per_point)]
+    for one, other in zip(left.T, pairs.right.T, strict=True):
+        K -= np.outer(one, other) * joined
+        losses.append(_ratio(_of_points(K, counted), whole, per_point))
+    return losses, float(np.sqrt(whole.mean())) * largest * pairs.unit**2
 
 
-def _of_points(K: Array, others: Any) -> Array:
+def _of_points(K: Array, counted: Any) -> Array:
     """Mean squared kernel over the pairs of each point."""
-    return np.asarray((K**2).mean(axis=1, where=others))
+    return np.asarray((K**2).mean(axis=1, where=counted))

@@ -13,6 +13,11 @@ from scipy import sparse
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 
+UNKNOWN_AMONG = (
+    "kernel values or distances among new points are unknown, because the model was fitted on a "
+    "precomputed matrix; fit it on the data"
+)
+
 # Relative tolerance for distances computed with another order of summation.
 SLACK = 1 + 1e-12
 
@@ -98,6 +103,10 @@ class NeighborIndex(ABC):
     def restrict(self, rows: IntArray) -> "NeighborIndex":
         """The same kind of index over a subset of the reference points, renumbered from zero."""
 
+    def over(self, X: Matrix) -> "NeighborIndex":
+        """The same kind of index over other points; ValueError if only distances are known."""
+        raise ValueError(UNKNOWN_AMONG)
+
     def as_queries(self, X: Matrix) -> Matrix:
         """Convert query rows to the format of the reference points, dense or sparse."""
         if sparse.issparse(self.points):
@@ -127,7 +136,10 @@ class PointIndex(NeighborIndex):
         return self.X
 
     def restrict(self, rows: IntArray) -> NeighborIndex:
-        return replace(self, X=self.X[rows])  # type: ignore[type-var]  # subclasses are dataclasses
+        return self.over(self.X[rows])
+
+    def over(self, X: Matrix) -> NeighborIndex:
+        return replace(self, X=X)  # type: ignore[type-var]  # subclasses are dataclasses
 
     def identical(self, X: Matrix) -> IntArray:
         return self._lookup.identical(X)

@@ -231,7 +231,10 @@ class CosineIndex(NeighborIndex):
         return self.X
 
     def restrict(self, rows: IntArray) -> NeighborIndex:
-        return CosineIndex.of(self.X[rows], self.reason)
+        return self.over(self.X[rows])
+
+    def over(self, X: Matrix) -> NeighborIndex:
+        return CosineIndex.of(X, self.reason)
 
     def identical(self, X: Matrix) -> IntArray:
         return self.sphere.identical(scaled_rows(X))

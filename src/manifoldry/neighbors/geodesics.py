@@ -80,28 +80,77 @@ class Geodesics:
         the paths between training points. A new point identical to a training point has that
         point as a neighbor at distance zero.
         """
-        own, reverse = self.graph.query(X)
+        edges = self._edges_of(X, self.graph.identical(X))
+        return self._via_neighbors(edges, self.distances)
+
+    def among(self, X: Matrix) -> Array:
+        """Distances between new points, (n_new, n_new).
+
+        A path leads from a new point to one of its neighbors, along the training graph, and from
+        a neighbor of the other new point to that. Two new points that are neighbors of each other
+        (:meth:`NeighborGraph.among`) also have a direct edge. Paths do not pass through a third
+        new point. A row identical to a training row is that training point.
+        """
         known = self.graph.identical(X)
+        edges = self._edges_of(X, known)
+        D = np.empty((len(known), len(known)))
+        for block in row_blocks(len(known), self.graph.n_reference + len(edges.indices)):
+            D[block] = self._via_neighbors(edges, self._to_training(edges, block).T).T
+        direct = self.graph.among(X)
+        i, j = direct.rows, direct.indices
+        both_new = (known[i] < 0) & (known[j] < 0)
+        np.minimum.at(D, (i[both_new], j[both_new]), direct.distances[both_new])
+        np.fill_diagonal(D, 0.0)
+        return np.minimum(D, D.T)
+
+    def _edges_of(self, X: Matrix, known: IntArray) -> Edges:
+        """Edges from new points to training points, nearest first."""
+        own, reverse = self.graph.query(X)
         identical_rows = np.flatnonzero(known >= 0)
-        edges = compress(
+        return compress(
             np.concatenate([own.rows, reverse.rows, identical_rows]),
             np.concatenate([own.indices, reverse.indices, known[identical_rows]]),
             np.concatenate([own.distances, reverse.distances, np.zeros(len(identical_rows))]),
             own.n_query,
         )
-        out = np.full((own.n_query, len(self.targets)), np.inf)
-        most = int(np.diff(edges.indptr).max(initial=1))
-        for block in row_blocks(own.n_query, most * len(self.targets)):
-            self._via_neighbors(out[block], edges.indptr[block.start : block.stop + 1], edges)
-        return out
 
-    def _via_neighbors(self, out: Array, indptr: IntArray, edges: Edges) -> None:
-        """Fill `out`, the rows of some new points, with the shortest path via a neighbor."""
+    def _to_training(self, edges: Edges, block: slice) -> Array:
+        """Distances from a block of new points to all training points, (n_block, n_samples)."""
+        indptr = edges.indptr[block.start : block.stop + 1]
         part = slice(indptr[0], indptr[-1])
-        through = self.distances[edges.indices[part]] + edges.distances[part, None]
-        filled = np.flatnonzero(np.diff(indptr))
-        if len(filled):
-            out[filled] = np.minimum.reduceat(through, indptr[filled] - indptr[0], axis=0)
+        own = Edges(indptr - indptr[0], edges.indices[part], edges.distances[part])
+        n = self.graph.n_reference
+        if len(self.targets) == n:
+            return self._via_neighbors(own, self.distances)
+        lengths, unit = edge_lengths(self.graph)
+        # Edges in both directions occur twice.
+        first = np.unique(own.rows * n + own.indices, return_index=True)[1]
+        starts = sparse.csr_array(
+            (
+                np.maximum(own.distances[first] / unit, _ZERO_LENGTH),
+                (own.rows[first], own.indices[first]),
+            ),
+            shape=(len(indptr) - 1, n),
+        )
+        whole = sparse.vstack([lengths, starts], format="csr")
+        whole.resize((whole.shape[0], whole.shape[0]))  # no edge leads to a new point
+        found = dijkstra(canonical(whole), indices=np.arange(n, whole.shape[0]))
+        return np.asarray(found[:, :n] * unit)
+
+    def _via_neighbors(self, edges: Edges, distances: Array) -> Array:
+        """Shortest path from each row of `edges` via a neighbor, given the neighbors' distances."""
+        indptr = edges.indptr
+        out = np.full((len(indptr) - 1, distances.shape[1]), np.inf)
+        most = int(np.diff(indptr).max(initial=1))
+        for block in row_blocks(len(out), most * distances.shape[1]):
+            starts = indptr[block.start : block.stop + 1]
+            part = slice(starts[0], starts[-1])
+            through = distances[edges.indices[part]] + edges.distances[part, None]
+            filled = np.flatnonzero(np.diff(starts))
+            if len(filled):
+                rows = block.start + filled
+                out[rows] = np.minimum.reduceat(through, starts[filled] - starts[0], axis=0)
+        return out
 
 
 def farthest_points(

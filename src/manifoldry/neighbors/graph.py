@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry.neighbors.base import Edges, NeighborIndex, without
+from manifoldry.neighbors.base import Edges, NeighborIndex, compress, without
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 from manifoldry.neighbors.removed_edges import RemovedEdges
@@ -223,6 +223,40 @@ class NeighborGraph:
         if self.removed_edges is not None:
             own, reverse = self.removed_edges.apply(own, reverse, known)
         return replace_edges(self, own), replace_edges(self, reverse)
+
+    def among(self, X: Any) -> "NeighborGraph":
+        """Neighbors of new points among each other.
+
+        The new point b is a neighbor of a if it is no farther from a than the k-th neighbor of a
+        among the training points, or than the radius: new points do not change each other's
+        neighborhoods. After edges were removed, two new points are not neighbors if a neighbor
+        of one was separated from a neighbor of the other.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_query, n_features)
+            New points. ValueError if the graph was built on precomputed distances.
+        """
+        X = self._check_query(X)
+        index, reach, count = self.index.over(X), self._reach(X), X.shape[0]
+        # A search with one radius per reference finds the points that have the query as neighbor.
+        reverse = without(index.within(X, reach), np.arange(count))
+        edges = compress(reverse.indices, reverse.rows, reverse.distances, count)
+        if self.removed_edges is not None:
+            own, back = self.query(X)
+            near = own.matrix(np.ones(len(own.indices))) + back.matrix(np.ones(len(back.indices)))
+            edges = edges.keep(~self.removed_edges.separate(near, edges))
+        found = replace_edges(self, edges)
+        return replace(
+            found, index=index, neighbor_radius=reach, last_neighbor=np.full(count, count)
+        )
+
+    def _reach(self, X: Matrix) -> Array:
+        """Distance of each query point to its k-th neighbor, or the radius."""
+        if self.radius is not None:
+            return np.full(X.shape[0], self.radius)
+        known = self.index.identical(X)
+        return self.index.nearest_excluding(X, self.k, known)[1][:, -1]
 
     def _would_choose(self, reverse: Edges, known: IntArray) -> Any:
         """Whether the training point of each edge has the query point among its neighbors.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.paths import Mask
@@ -49,6 +50,20 @@ class RemovedEdges:
         dropped = both.rows[conflicts] * n + both.indices[conflicts]
         kept = (~np.isin(edges.rows * n + edges.indices, dropped) for edges in (own, reverse))
         return own.keep(next(kept)), reverse.keep(next(kept))
+
+    def separate(self, near: sparse.csr_array, edges: Edges) -> Mask:
+        """Mask of the edges between new points to be dropped.
+
+        An edge is dropped if neighbors of its two ends form a removed pair; `near` (n_new,
+        n_train) has nonzeros at the neighbors of each new point.
+        """
+        n = near.shape[1]
+        i, j = self.pairs.T
+        removed = sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
+        cut = near @ (removed + removed.T) @ near.T
+        found = sparse.coo_array(cut)
+        count = near.shape[0]
+        return np.isin(edges.rows * count + edges.indices, found.row * count + found.col)
 
     def conflicts(self, edges: Edges, known: IntArray | None = None) -> Mask:
         """Mask of the edges of new points (each row nearest first) to be dropped.

@@ -17,7 +17,12 @@ from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.regression import prediction_error
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
-from manifoldry.nonredundant.smoother import Smoother, SmootherFunctions, smoother_functions
+from manifoldry.nonredundant.smoother import (
+    KernelSmoother,
+    SmootherFunctions,
+    resolve_smoother,
+    smoother_functions,
+)
 from manifoldry.util.typing import Array, Matrix
 
 # Leave-one-out error, relative to the standard deviation, from which on a coordinate counts as
@@ -43,15 +48,6 @@ class QuadraticFunctions:
 
 
 @dataclass(frozen=True, eq=False)
-class GradientPenalty:
-    """Penalty on the part of a gradient along earlier ones, and the penalized eigenvalue."""
-
-    earlier: EarlierGradients
-    weight: float
-    value: float
-
-
-@dataclass(frozen=True, eq=False)
 class Coordinate:
     """One coordinate, its constraints, and how well the earlier ones predict it."""
 
@@ -62,15 +58,13 @@ class Coordinate:
     """Error of predicting it from the earlier ones, relative to its standard deviation."""
     description: str
     """How it was found, for `NonRedundant.coordinate_descriptions_`."""
-    penalty: GradientPenalty | None = None
-    """Penalty on its gradient, if any."""
     earlier_fraction: float | None = None
     """Fraction of its energy along the earlier gradients, if that was computed."""
 
     @property
     def constrained(self) -> bool:
         """Whether it differs from the next eigenvector of the problem."""
-        return self.functions is not None or self.penalty is not None
+        return self.functions is not None
 
     @property
     def f(self) -> Array:
@@ -110,12 +104,12 @@ class PredictionCriterion(Criterion):
     bandwidth : float or "auto"
         Standard deviation of the kernel relative to the root mean square of the coordinates;
         "auto" takes the widest whose coordinate is unpredictable by leave-one-out regression.
-    smoother : {"nadaraya_watson", "local_linear"}
-        Local means (Nadaraya–Watson) or local linear fits.
+    smoother : {"nadaraya_watson", "local_linear"} or KernelSmoother
+        Local means (Nadaraya–Watson), local linear fits, or an object with more options.
     """
 
     bandwidth: float | str = 0.3
-    smoother: Smoother = "nadaraya_watson"
+    smoother: str | KernelSmoother = "nadaraya_watson"
     # Bandwidths tried by "auto", widest first: wide kernels give smoother coordinates, but miss
     # functions that oscillate within their width.
     widths: ClassVar[tuple[float, ...]] = (0.6, 0.45, 0.3, 0.2, 0.15)
@@ -130,8 +124,10 @@ class PredictionCriterion(Criterion):
         self, problem: SpectralProblem, F: Array, solve: Solve, width: float
     ) -> Coordinate:
         most = max(0, dimensions_left(problem, F) - 1)
-        functions = smoother_functions(F, mass_of(problem), width, self.smoother, most=most)
-        spectrum = solve(constrained(problem, np.hstack([F, functions(F)])))
+        mass, smoother = mass_of(problem), resolve_smoother(self.smoother)
+        functions = smoother_functions(F, mass, width, smoother, most=most)
+        columns = (smoother.weights(mass) / mass)[:, None] * functions(F)
+        spectrum = solve(constrained(problem, np.hstack([F, columns])))
         description = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
         return Coordinate(
             spectrum, functions, prediction_error(F, spectrum.vectors[:, 0]), description
@@ -195,15 +191,15 @@ class GradientCriterion(Criterion):
         problem = graph_problem.problem
         functions = QuadraticFunctions(np.sqrt((F**2).mean(axis=0)))
         kept = constrained(problem, functions(F))
-        unit, R, before = self._unit(graph_problem, F, earlier, solve), earlier.penalty, -np.inf
+        unit, before = self._unit(graph_problem, F, earlier, solve), -np.inf
+        R = earlier.penalty_matrix
         for weight in self.weights_of_largest if problem.largest else self.weights:
             spectrum = solve(penalized(kept, weight * unit * R))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
-            penalty = GradientPenalty(earlier, weight * unit, float(spectrum.values[0]))
             error = prediction_error(F, f)
-            yield Coordinate(own, functions, error, description, penalty, earlier.fraction(f))
+            yield Coordinate(own, functions, error, description, earlier.fraction(f))
             if error >= MIN_ERROR or error <= before + ERROR_MARGIN:
                 return
             before = error

@@ -13,6 +13,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
@@ -20,14 +21,18 @@ from manifoldry.eigen import EigenSolver, resolve_solver
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.nonredundant.criteria import Criterion, GradientCriterion, PredictionCriterion
 from manifoldry.nonredundant.posed import PosedNonRedundant
-from manifoldry.nonredundant.sequence import CoordinateSequence, SequentialSolver
-from manifoldry.nonredundant.smoother import SMOOTHERS, Smoother
+from manifoldry.nonredundant.sequence import (
+    CoordinateSequence,
+    SequentialSolver,
+    without_constant,
+)
+from manifoldry.nonredundant.smoother import KernelSmoother, resolve_smoother
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.posed import Posed
-from manifoldry.util.checks import as_generator, check_option, check_positive
+from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
 from manifoldry.util.threads import threads_allowed
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 _CRITERIA = ("gradient", "prediction")
 
@@ -54,22 +59,27 @@ class NonRedundant(
     Parameters
     ----------
     estimator : spectral estimator, default=None
-        The estimator whose eigenproblem is solved: any spectral embedding, ``MVU()``, or another
-        estimator with `n_components` and the methods ``pose`` and ``adopt`` of
-        :class:`~manifoldry.spectral.SpectralEmbedder`; not ``ConformalEigenmaps``, which computes
-        all coordinates jointly. None means ``LaplacianEigenmaps()``; pass that object to set its
-        parameters in a grid search. A clone is fitted, with the `n_components` given here and, for
-        LTSA and Hessian LLE, with ``metric_fit=False``, because that fit combines the coordinates
-        linearly.
+        The estimator whose eigenproblem is solved: any spectral embedding, ``MVU()``,
+        ``SpectralClustering()``, or another estimator with `n_components` and the methods ``pose``
+        and ``adopt`` of :class:`~manifoldry.spectral.SpectralEmbedder`; not
+        ``ConformalEigenmaps``, which computes all coordinates jointly. None means
+        ``LaplacianEigenmaps()``; pass that object to set its parameters in a grid search. A clone
+        is fitted, with the `n_components` given here and, for LTSA and Hessian LLE, with
+        ``metric_fit=False``, because that fit combines the coordinates linearly.
+        ``SpectralClustering`` is fitted with ``normalize_rows=False``, because unit rows combine
+        the coordinates too, and without its constant eigenvector; k-means on the non-redundant
+        eigenvectors gives `labels_` and ``predict``.
     n_components : int or "auto", default=None
         Number of coordinates; the `n_components` of `estimator` is not used. None means 2, or the
-        maximum that the data allow if that is smaller. ``"auto"`` stops before the first coordinate
-        that is not informative, and after ten at most; it is not available for LTSA and Hessian
-        LLE, whose eigenproblem depends on the number. A coordinate is not informative if the
-        earlier ones predict it (relative error below 0.5), if it varies strongly between neighbors,
-        as noise does, if more than a tenth of its energy is along earlier gradients, or, for
-        methods that maximize the variance, if its variance is below 0.005 of that of the first one.
-        If a number is given, a warning lists the coordinates that are not informative.
+        maximum that the data allow if that is smaller; for ``SpectralClustering`` it means
+        ``n_clusters - 1``, the number of its eigenvectors that are not constant. ``"auto"`` stops
+        before the first coordinate that is not informative, and after ten at most; it is not
+        available for LTSA and Hessian LLE, whose eigenproblem depends on the number. A coordinate
+        is not informative if the earlier ones predict it (relative error below 0.5), if it varies
+        strongly between neighbors, as noise does, if more than a tenth of its energy is along
+        earlier gradients, or, for methods that maximize the variance, if its variance is below
+        0.005 of that of the first one. If a number is given, a warning lists the coordinates that
+        are not informative.
     criterion : {"gradient", "prediction"}, default="gradient"
         Constraint on each coordinate.
 
@@ -88,8 +98,12 @@ class NonRedundant(
         the root mean square of the coordinates, typically 0.1 to 0.6. ``"auto"`` takes the largest
         of 0.6, 0.45, 0.3, 0.2 and 0.15 whose coordinate the earlier ones do not predict (relative
         error at least 0.9), or else the one with the largest error.
-    smoother : {"nadaraya_watson", "local_linear"}, default="nadaraya_watson"
-        Only for ``criterion="prediction"``: local means or local linear fits.
+    smoother : {"nadaraya_watson", "local_linear"} or KernelSmoother, default="nadaraya_watson"
+        Only for ``criterion="prediction"``: local means or local linear fits. Pass a
+        :class:`manifoldry.nonredundant.KernelSmoother` to set the accuracy (by default the n × n
+        matrix up to 4000 points, and beyond that one of low rank that leaves out at most 0.01 of
+        its trace; `fit` warns if that is not reached), or for the published smoother, with equal
+        weights of all points or restricted to nearest neighbors.
     eigen_solver : str or EigenSolver, default=None
         Eigensolver; see :func:`manifoldry.eigen.resolve_solver`. None means that of `estimator`.
     random_state : int, RandomState, Generator or None, default=None
@@ -145,7 +159,7 @@ class NonRedundant(
         *,
         criterion: str = "gradient",
         bandwidth: float | str = 0.3,
-        smoother: Smoother = "nadaraya_watson",
+        smoother: str | KernelSmoother = "nadaraya_watson",
         eigen_solver: str | EigenSolver | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -171,6 +185,7 @@ class NonRedundant(
         solver = self._solver(base)
         with threads_allowed(getattr(base, "n_jobs", None)):
             posed = base.pose(X)
+            self._count_without_constant(base, posed)
             sequences = self._sequences(solver, base, posed)
             found = PosedNonRedundant(posed.data, posed, sequences)
             base.adopt(found, found.spectra(base.n_components_))
@@ -193,7 +208,7 @@ class NonRedundant(
     ) -> list[CoordinateSequence | None]:
         """Coordinates of every component; ``"auto"`` takes their number from the largest one."""
         rng = as_generator(getattr(base, "random_state", self.random_state), unset=0)
-        largest, *others = posed.problems
+        largest, *others = map(without_constant, posed.problems)
         if self.n_components == "auto":
             needed = solver.solve_until_redundant(largest, self._max_auto, rng)
             base.n_components_ = len(needed.coordinates)
@@ -214,7 +229,8 @@ class NonRedundant(
         base = clone(given)
         if hasattr(base, "set_output"):
             base.set_output(transform="default")
-        base.set_params(n_components=self._inner_components(base))
+        if "n_components" in base.get_params(deep=False):
+            base.set_params(n_components=self._inner_components(base))
         if self.random_state is not None and "random_state" in base.get_params(deep=False):
             base.set_params(random_state=self.random_state)
         if getattr(base, "normalization", "rw") != "rw":
@@ -222,9 +238,22 @@ class NonRedundant(
                 f"normalization={base.normalization!r} does not give functions on the data, which "
                 "gradients and smoothers need; pass normalization='rw'"
             )
-        if "metric_fit" in base.get_params(deep=False):
-            base.set_params(metric_fit=False)
+        for combining in {"metric_fit", "normalize_rows"} & set(base.get_params(deep=False)):
+            base.set_params(**{combining: False})
         return base
+
+    def _count_without_constant(self, base: Any, posed: Posed) -> None:
+        """Set the number of coordinates of a clustering, which counts the constant eigenvector."""
+        if "n_components" in base.get_params(deep=False) or self.n_components == "auto":
+            return
+        most = posed.data.n_samples - 1
+        count = max(1, base.n_components_ - 1) if self.n_components is None else self.n_components
+        if check_count("n_components", count) > most:
+            raise ValueError(
+                f"n_components={count} must be at most n_samples - 1={most}; "
+                f"pass n_components={most} or fewer"
+            )
+        base.n_components_ = int(count)
 
     # Maximum number of coordinates with "auto".
     _max_auto = 10
@@ -246,14 +275,14 @@ class NonRedundant(
 
     def _criterion(self) -> Criterion:
         check_option("criterion", self.criterion, _CRITERIA)
-        check_option("smoother", self.smoother, SMOOTHERS)
         if isinstance(self.bandwidth, str):
             check_option("bandwidth", self.bandwidth, ("auto",))
         else:
             check_positive("bandwidth", self.bandwidth)
+        smoother = resolve_smoother(self.smoother)
         if self.criterion == "gradient":
             return GradientCriterion()
-        return PredictionCriterion(self.bandwidth, self.smoother)
+        return PredictionCriterion(self.bandwidth, smoother)
 
     score = score
 
@@ -265,6 +294,12 @@ class NonRedundant(
         """Embed new points, each independently; training rows get their training coordinates."""
         check_is_fitted(self)
         return self.estimator_.transform(X)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict"))
+    def predict(self, X: Any) -> IntArray:
+        """Return the cluster of each row of `X`; only if `estimator` clusters the points."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
 
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
@@ -309,11 +344,11 @@ class NonRedundant(
 
 
 def _can_be_posed(estimator: Any) -> bool:
-    """Whether it is an estimator with `n_components`, `pose` and `adopt`."""
+    """Whether it is an estimator with `n_components` or `n_clusters`, `pose` and `adopt`."""
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         return False
-    counted = "n_components" in estimator.get_params(deep=False)
-    return counted and hasattr(estimator, "pose") and hasattr(estimator, "adopt")
+    counted = {"n_components", "n_clusters"} & set(estimator.get_params(deep=False))
+    return bool(counted) and hasattr(estimator, "pose") and hasattr(estimator, "adopt")
 
 
 def _warn_if_redundant(solver: SequentialSolver, sequence: CoordinateSequence | None) -> None:

@@ -11,15 +11,17 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from manifoldry.util.typing import Array, IntArray
 
 _TINY = float(np.finfo(float).tiny)
+_ROUNDING = 1e-8  # differences below this fraction of a coordinate are errors of the eigensolver
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeDifferences:
-    """Edges from points (rows) to training points (columns), and coordinate differences on them."""
+    """Edges of a graph between training points, and coordinate differences on them."""
 
     rows: IntArray  # (n_edges,)
     columns: IntArray  # (n_edges,)
@@ -28,13 +30,11 @@ class EdgeDifferences:
     differences: Array  # (n_edges, q)
 
     @classmethod
-    def of(
-        cls, W: sparse.csr_array, F: Array, origin: Array, unit: Array | float = 1.0
-    ) -> EdgeDifferences:
-        """From weights `W`: (F[column] − origin[row]) / unit on every edge."""
+    def of(cls, W: sparse.csr_array, F: Array, unit: Array | float = 1.0) -> EdgeDifferences:
+        """From weights `W`: (F[column] − F[row]) / unit on every edge."""
         edges = W.tocoo()
         degree = np.asarray(W.sum(axis=1)).ravel()
-        differences = (F[edges.col] - origin[edges.row]) / unit
+        differences = (F[edges.col] - F[edges.row]) / unit
         return cls(edges.row, edges.col, edges.data, degree, differences)
 
     @property
@@ -42,23 +42,30 @@ class EdgeDifferences:
         """Weight of every edge divided by the degree of its row."""
         return self.weights / np.maximum(self.degree, _TINY)[self.rows]
 
+    @cached_property
+    def principal_gradients(self) -> tuple[Array, Array]:
+        """Eigenvalues (n_rows, q) and eigenvectors of the products of gradients at every row."""
+        n, q = len(self.degree), self.differences.shape[1]
+        H, fraction = np.empty((n, q, q)), self.fraction
+        for j in range(q):
+            weighted = fraction * self.differences[:, j]
+            for k in range(j, q):
+                products = weighted * self.differences[:, k]
+                H[:, j, k] = H[:, k, j] = np.bincount(self.rows, products, n)
+        values, U = np.linalg.eigh(H)
+        return np.maximum(values, 0.0), U
+
     def frames(self, floor: float) -> Array:
         """Matrices (n_rows, q, q) that orthonormalize the gradients at every row.
 
         `floor` is added to squared gradients to regularize small ones.
         """
-        n, q = len(self.degree), self.differences.shape[1]
-        H = np.empty((n, q, q))
-        for j in range(q):
-            for k in range(j, q):
-                products = self.fraction * self.differences[:, j] * self.differences[:, k]
-                H[:, j, k] = H[:, k, j] = np.bincount(self.rows, products, n)
-        values, U = np.linalg.eigh(H)
-        return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
+        values, U = self.principal_gradients
+        return np.asarray(U / np.sqrt(values + floor)[:, None, :])
 
-    def along(self, frames: Array, at: IntArray) -> Array:
-        """Components (n_edges, q) of the differences of each edge in the frame ``frames[at]``."""
-        return np.einsum("ej,ejk->ek", self.differences, frames[at])
+    def along(self, frames: Array) -> Array:
+        """Components (n_edges, q) of the differences of each edge in the frame of its row."""
+        return np.einsum("ej,ejk->ek", self.differences, frames[self.rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +90,17 @@ class EarlierGradients:
     @cached_property
     def unit(self) -> Array:
         """Root mean squared gradient of every coordinate, the unit of its differences."""
-        edges = EdgeDifferences.of(self.W, self.F, self.F)
+        edges = EdgeDifferences.of(self.W, self.F)
         size = (edges.weights[:, None] * edges.differences**2).sum(axis=0) / edges.degree.sum()
-        return np.sqrt(np.maximum(size, _TINY))
+        rounding = (_ROUNDING**2 * self.F**2).mean(axis=0)  # as of constants on components
+        return np.sqrt(np.maximum(size, rounding + _TINY))
 
     @cached_property
     def edges(self) -> EdgeDifferences:
         """Differences of the earlier coordinates on the edges of the graph."""
-        return EdgeDifferences.of(self.W, self.F, self.F, self.unit)
+        return EdgeDifferences.of(self.W, self.F, self.unit)
 
-    @cached_property
+    @property
     def frames(self) -> Array:
         """Orthonormal frames of the earlier gradients, (n, q, q)."""
         return self.edges.frames(self.floor)
@@ -103,15 +111,17 @@ class EarlierGradients:
         return sparse.csr_array(sparse.diags_array(self.edges.degree) - self.W)
 
     @property
-    def penalty(self) -> sparse.csr_array:
-        """Matrix R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
+    def penalty(self) -> LinearOperator:
+        """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
+        G = aslinearoperator(self._factor(self.frames))
+        return G.T @ G
+
+    @property
+    def penalty_matrix(self) -> sparse.csr_array:
+        """R as a sparse matrix."""
         G = self._factor(self.frames)
         R = G.T @ G
         return sparse.csr_array((R + R.T) / 2)
-
-    def components(self, f: Array) -> Array:
-        """Components of √dᵢ·∇f in the frame of every point, (n, q)."""
-        return (self._factor(self.frames) @ f).reshape(self.F.shape[1], -1).T
 
     def fraction(self, f: Array) -> float:
         """Fraction of the energy of f along the earlier gradients, from 0 (new) to 1."""
@@ -122,7 +132,7 @@ class EarlierGradients:
         """Matrix G (q·n, n) such that G f stacks the components of √dᵢ·∇f."""
         edges, n = self.edges, self.F.shape[0]
         weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
-        values = weights[:, None] * edges.along(frames, edges.rows)
+        values = weights[:, None] * edges.along(frames)
         blocks = []
         for column in values.T:
             G = sparse.csr_array((column, (edges.rows, edges.columns)), shape=(n, n))

@@ -11,20 +11,17 @@ import numpy as np
 from manifoldry.base.input import RowMatcher
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.laplacian import LaplacianExtension
 from manifoldry.extension.layout import Layout
-from manifoldry.extension.regression import regression_inverse
-from manifoldry.nonredundant.criteria import Coordinate
-from manifoldry.nonredundant.extension import (
-    ComponentCorrections,
-    CorrectedExtension,
-    Correction,
-    GradientEquation,
-    divided_by,
-)
-from manifoldry.nonredundant.sequence import CoordinateSequence, blas_threads_for
+from manifoldry.extension.local import LocalWeights
+from manifoldry.extension.regression import LocalRegression, regression_inverse
+from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.nonredundant.extension import CorrectedExtension, InterpolationPoints
+from manifoldry.nonredundant.sequence import CoordinateSequence
 from manifoldry.spectral.posed import Posed
-from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,74 +55,49 @@ class PosedNonRedundant(Posed):
 
     def coordinates(self, spectra: Spectra) -> Array:
         Y = self.inner.coordinates(spectra)
-        if not self._is_gram:
+        if not self.problems[0].is_gram:
             return Y
-        for part, own in enumerate(self._at_problem_rows(spectra)):
+        # Coordinates are √λ·v, for which the formula of the method does not hold.
+        for part, spectrum in enumerate(spectra.padded):
             rows, points = self.components[part], self.inner.problem_rows[part]
-            if len(points) == len(rows):
-                Y[rows] = own
-            else:  # points other than landmarks are placed like new points
-                Y[rows] = self._corrections(spectra, part, own, Y[points], None).apply(
-                    Y[rows], None
-                )
+            own = self.problems[part].coordinates(spectrum) * self.unit
+            if len(points) < len(rows):  # points other than landmarks are placed like new points
+                Y[rows] += LocalRegression(Y[points], own - Y[points]).predict(Y[rows])
+            Y[points] = own
         return Y
-
-    @property
-    def _is_gram(self) -> bool:
-        """Whether coordinates are √λ·v, for which the formula of the method does not hold."""
-        return self.problems[0].is_gram
-
-    def _at_problem_rows(self, spectra: Spectra) -> list[Array]:
-        """Coordinates at the points of the problem of every component."""
-        if not self._is_gram:
-            Y = self.inner.coordinates(spectra)
-            return [Y[points] for points in self.inner.problem_rows]
-        pairs = zip(self.problems, spectra.padded, strict=True)
-        return [problem.coordinates(spectrum) * self.unit for problem, spectrum in pairs]
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Extension:
         extension = self.inner.extend(spectra, layout, embedding)
-        with blas_threads_for(self.problems[0]):
-            uncorrected = self.inner.extension_at_training(spectra, extension)
-            if uncorrected is None:  # new points are interpolated from any coordinates
-                return extension
-            check_components(extension, len(self.inner.components))
-            parts = [
-                self._corrections(
-                    spectra, part, own, uncorrected[self.inner.problem_rows[part]], extension
-                )
-                for part, own in enumerate(self._at_problem_rows(spectra))
-            ]
+        rows = self.data.rows if self.data.pairwise else self.data.points
+        if rows is None:  # the formula cannot be compared with the embedding
+            return extension
+        formula = self.inner.extension_at_training(spectra, extension)
+        points = InterpolationPoints.of(
+            self._index(rows), self._first_duplicates(rows), self.labels
+        )
         constrained = any(c.constrained for s in self.sequences if s for c in s.coordinates)
-        return CorrectedExtension(extension, parts, constrained)
+        placed = extension.place(formula, self.labels)
+        return CorrectedExtension.of(extension, points, embedding, placed, constrained)
 
-    def _corrections(
-        self, spectra: Spectra, part: int, Y: Array, uncorrected: Array, extension: Extension | None
-    ) -> ComponentCorrections:
-        """Corrections from the formula's values to the coordinates `Y` of a component."""
-        sequence, points = self.sequences[part], self.inner.problem_rows[part]
-        if sequence is None:
-            return ComponentCorrections(points, np.ones(spectra.k), [])
-        F = spectra.padded[part].vectors
-        norm = np.linalg.norm(F, axis=0)
-        scale = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
-        F = np.where(scale > 0, F, 0.0)
-        uncorrected = np.where(scale > 0, divided_by(uncorrected, scale), 0.0)
-        gradients = sequence.problem.mass is not None and isinstance(extension, LaplacianExtension)
-        corrections = [
-            _gradient_equation(sequence, c)
-            if gradients and c.penalty is not None
-            else Correction.of(
-                c.functions, F[:, i] - uncorrected[:, i], uncorrected[:, i], F[:, :i]
-            )
-            for i, c in enumerate(sequence.coordinates[1:], start=1)
-        ]
-        return ComponentCorrections(points, scale, corrections)
+    def _index(self, rows: Matrix) -> NeighborIndex:
+        """Finds the neighbors of new points in the metric of the method, or else by their rows."""
+        matcher = self.row_matcher
+        if isinstance(matcher, NeighborGraph):
+            return matcher.index
+        return matcher if isinstance(matcher, NeighborIndex) else choose_index(rows)
+
+    def _first_duplicates(self, rows: Matrix) -> IntArray:
+        """The first training row that is identical to each one."""
+        matcher = self.row_matcher or RowLookup.of(rows)
+        first = matcher.identical(rows)
+        return np.where(first < 0, np.arange(len(first)), first)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
-        if isinstance(extension, CorrectedExtension):
-            return regression_inverse(embedding, self.data.points)
-        return self.inner.invert(embedding, extension)
+        if not isinstance(extension, CorrectedExtension):
+            return self.inner.invert(embedding, extension)
+        if isinstance(extension.base, LocalWeights):  # its inverse holds for any embedding
+            return self.inner.invert(embedding, extension.base)
+        return regression_inverse(embedding, self.data.points)
 
     @cached_property
     def row_matcher(self) -> RowMatcher | None:
@@ -140,23 +112,3 @@ class PosedNonRedundant(Posed):
 
     def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         return self.inner.fitted_attributes(spectra, Y, getattr(extension, "base", extension))
-
-
-def _gradient_equation(sequence: CoordinateSequence, coordinate: Coordinate) -> GradientEquation:
-    """The equation of a coordinate with a penalty on its gradient."""
-    mass, penalty = sequence.problem.mass, coordinate.penalty
-    assert mass is not None  # the caller checks both
-    assert penalty is not None
-    energy = sequence.problem.operator @ coordinate.f
-    return GradientEquation.of(penalty, coordinate.f, mass, energy, coordinate.functions)
-
-
-def check_components(extension: Extension, count: int) -> None:
-    """Raise TypeError if there are several components and the extension ignores them."""
-    same = type(extension).component_coordinates is Extension.component_coordinates
-    if count > 1 and same:
-        raise TypeError(
-            f"the embedding has {count} connected components, of which "
-            f"{type(extension).__name__} does not know; define its methods component_coordinates "
-            "and place, see docs/extending.md"
-        )

@@ -145,6 +145,16 @@ class SequentialSolver:
         return roughness(sequence.graph_problem.weights, coordinate.f) <= self.max_roughness
 
 
+def without_constant(problem: SpectralProblem, rounding: float = 1e-10) -> SpectralProblem:
+    """The problem without its constant eigenvector of eigenvalue zero, a function of anything."""
+    if problem.deflate is not None or problem.largest:
+        return problem
+    A, one = problem.operator, np.ones(problem.n)
+    if np.abs(A @ one).max() > rounding * np.abs(A.diagonal()).max():
+        return problem
+    return replace(problem, deflate=one)
+
+
 def blas_threads_for(problem: SpectralProblem) -> AbstractContextManager[None]:
     """Context that limits BLAS to one thread if the operator is sparse.
 

@@ -1,75 +1,136 @@
 """Functions that span the row space of a kernel smoother.
 
 A kernel smoother on given coordinates is an n × n matrix P of numerically low rank (Blau & Michaeli
-2017). Its right singular vectors are computed from a pivoted Cholesky factor of the kernel,
-K ≈ L Lᵀ with L of shape (n, m), in O(n·m²) time and O(n·m) memory. For up to a few hundred points
-the matrix itself is decomposed.
+2017). Its right singular vectors are those of the matrix itself or of a low-rank approximation
+whose error is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular, svd
+from scipy import sparse
+from scipy.linalg import eigh
 from scipy.linalg.lapack import dpstrf
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from manifoldry.util.typing import Array, IntArray
+from manifoldry.exceptions import ConvergenceWarning, warn
+from manifoldry.nonredundant.factor import KernelFactor, gaussian_kernel, kernel_factor
+from manifoldry.util.checks import check_count, check_nonnegative, check_option
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import available_memory, row_blocks
 
-Smoother = Literal["nadaraya_watson", "local_linear"]
-SMOOTHERS = ("nadaraya_watson", "local_linear")
-
-_TINY = float(np.finfo(float).tiny)
+LocalFit = Literal["nadaraya_watson", "local_linear"]
+LOCAL_FITS = ("nadaraya_watson", "local_linear")
+POINT_WEIGHTS = ("mass", "uniform")
 
 
 @dataclass(frozen=True)
-class FactorOptions:
-    """When to use a low-rank factor of the kernel matrix, and how accurate it is."""
+class KernelSmoother:
+    """A kernel smoother, and how accurately the functions that it predicts are computed.
 
-    # Number of points up to which the full matrix is decomposed, which does not depend on the order
-    # of rows.
-    exact_up_to: int = 500
-    # Maximum number of columns of a factor: half the number of points for at most
-    # `half_columns_up_to` points, else `column_limit`. On MNIST more columns doubled the time and
-    # changed the coordinates without improving them.
-    half_columns_up_to: int = 3000
-    column_limit: int = 300
-    # Fraction of the trace of the kernel that a factor may leave out. At 1e-3 the next coordinate
-    # agrees with that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to
-    # 2e-2.
-    trace_tolerance: float = 1e-3
-    smallest_block: int = 16  # minimum number of pivot candidates drawn together
-    # Candidates with less than this fraction of the block's largest residual are dropped.
-    min_pivot_ratio: float = 0.25
-    rounding: float = 1e-10  # eigenvalues below this fraction of the largest are zero
+    Parameters
+    ----------
+    local_fit : {"nadaraya_watson", "local_linear"}, default="nadaraya_watson"
+        Local means (Nadaraya–Watson) or local linear fits.
+    point_weights : {"mass", "uniform"}, default="mass"
+        Weight of each point: its mass in the eigenproblem (for Laplacian eigenmaps the degree), or
+        the same for all, as published. These differ only for problems with a mass. With "uniform"
+        such a coordinate is not extended to new points by its own equation but by regression.
+    n_neighbors : int, default=None
+        Number of nearest points, by the earlier coordinates, to which each row of the smoother is
+        restricted (points as far as the last one are included). None means all points. The
+        publication used as many as fit into memory.
+    tol : float, default=None
+        Accuracy for more than 500 points: the n × n matrix is replaced by one of low rank that
+        leaves out at most this fraction of its trace. None means 1e-5 for up to `exact_up_to`
+        points and beyond that 0.01, or 0.001 for local linear fits. 0 means that the matrix itself
+        is used for any number of points.
+    max_columns : int, default=5000
+        Maximum number of columns of the low-rank factor for more than `exact_up_to` points. If it
+        does not reach `tol`, a warning states the fraction that is left out.
+    exact_up_to : int, default=4000
+        Number of points up to which the matrix itself is used if n/2 columns do not reach `tol`.
 
-    def max_columns(self, n: int) -> int:
-        """Maximum number of columns of a factor for `n` points."""
-        return self.column_limit if n > self.half_columns_up_to else n // 2
+    Examples
+    --------
+    >>> from manifoldry import LaplacianEigenmaps, NonRedundant
+    >>> from manifoldry.nonredundant import KernelSmoother
+    >>> published = KernelSmoother(point_weights="uniform", tol=0)
+    >>> model = NonRedundant(LaplacianEigenmaps(), criterion="prediction", smoother=published)
+    """
+
+    local_fit: LocalFit = "nadaraya_watson"
+    point_weights: Literal["mass", "uniform"] = "mass"
+    n_neighbors: int | None = None
+    tol: float | None = None
+    max_columns: int = 5000
+    exact_up_to: int = 4000
+
+    def __post_init__(self) -> None:
+        check_option("local_fit", self.local_fit, LOCAL_FITS)
+        check_option("point_weights", self.point_weights, POINT_WEIGHTS)
+        if self.n_neighbors is not None:
+            check_count("n_neighbors", self.n_neighbors, 2)
+        if self.tol is not None:
+            check_nonnegative("tol", self.tol)
+        check_count("max_columns", self.max_columns, 2)
+        check_count("exact_up_to", self.exact_up_to, 0)
+
+    def weights(self, mass: Array) -> Array:
+        """Weight of each point."""
+        return mass if self.point_weights == "mass" else np.ones(len(mass))
+
+    def tolerance(self, n: int) -> float:
+        """Fraction of the trace that may be left out for n points."""
+        if self.tol is not None:
+            return self.tol
+        if n <= self.exact_up_to:
+            return 1e-5
+        return 1e-3 if self.linear else 1e-2
+
+    @property
+    def linear(self) -> bool:
+        """Whether the fits are linear."""
+        return self.local_fit == "local_linear"
 
 
-DEFAULT_FACTOR = FactorOptions()
+def resolve_smoother(spec: str | KernelSmoother) -> KernelSmoother:
+    """The smoother specified by a ``smoother`` argument: an object, or the name of a local fit."""
+    if isinstance(spec, KernelSmoother):
+        return spec
+    if not isinstance(spec, str) or spec not in LOCAL_FITS:
+        names = ", ".join(map(repr, LOCAL_FITS))
+        raise ValueError(f"smoother={spec!r} must be one of {names}, or a KernelSmoother object")
+    return KernelSmoother(spec)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
 class SmootherFunctions:
     """Functions of the coordinates that span what a smoother can predict.
 
-    Each is a sum of Gaussians around `pivots`, multiplied by 1, z₁, z₂, ... for a local linear
+    Each is a sum of Gaussians around `centers`, multiplied by 1, z₁, z₂, ... for a local linear
     smoother, so that it can be evaluated anywhere.
     """
 
-    width: Array  # (q,): units of the coordinates
-    pivots: Array  # (m, q), in these units
+    width: float  # unit of the coordinates
+    centers: Array  # (m, q), in this unit
     coefficients: Array  # (m, r), or ((q + 1)·m, r) for a local linear smoother
-    singular_values: Array  # of the smoother, decreasing, including those below the cutoff
+    singular_values: Array  # (r,): of the smoother, decreasing
+    radius: Array | None = None  # (m,): distance beyond which a center's Gaussian is cut to zero
 
     def __call__(self, F: Array) -> Array:
         """Values (n, r) at coordinates `F` (n, q)."""
         Z = F / self.width
-        return _with_slopes(_kernel(Z, self.pivots), Z, self.coefficients) @ self.coefficients
+        K = gaussian_kernel(Z, self.centers)
+        if self.radius is not None:
+            K[np.exp(-0.5 * self.radius**2) > K] = 0.0
+        if self.coefficients.shape[0] > K.shape[1]:
+            K = np.hstack([K, *(Z[:, j : j + 1] * K for j in range(Z.shape[1]))])
+        return np.asarray(K @ self.coefficients)
 
     @property
     def count(self) -> int:
@@ -81,115 +142,188 @@ def smoother_functions(
     F: Array,
     mass: Array,
     bandwidth: float,
-    smoother: Smoother = "nadaraya_watson",
+    smoother: KernelSmoother | None = None,
     *,
     cut: float = 0.03,
     most: int | None = None,
-    factor: FactorOptions = DEFAULT_FACTOR,
+    factor_from: int = 500,
 ) -> SmootherFunctions:
     """Functions that span what a smoother on the columns of `F` can predict.
 
-    The smoother has weights P_jk ∝ exp(−‖z_j − z_k‖²/2)·mass_k, where z are the coordinates over
-    `bandwidth` times their root mean square. The functions v are the right singular vectors of P
-    with respect to the mass with σ > cut·σ₁ (Blau & Michaeli's cutoff), at most the `most` leading
-    ones. If Σ mass·v·f = 0 for all of them, P f is nearly zero.
+    The smoother has weights P_jk ∝ exp(−‖z_j − z_k‖²/2)·w_k, where w are the point weights and z
+    the coordinates over `bandwidth` times the root of the sum of their mean squares. With the right
+    singular vectors v of P B^{-1/2} whose singular values are above `cut` times the largest (Blau &
+    Michaeli's cutoff), at most the `most` leading ones, the functions are B^{1/2} v / w: if
+    Σ w·function·f = 0 for all of them, P f is nearly zero.
+
+    Up to `factor_from` points the n × n matrix is decomposed, whatever `tol` is.
     """
+    smoother = smoother or KernelSmoother()
     n, q = F.shape
-    width = bandwidth * np.sqrt(q * (mass @ F**2) / mass.sum())
-    width[width == 0] = 1.0  # a coordinate that is constant
-    Z, linear = F / width, smoother == "local_linear"
-    if n <= factor.exact_up_to:
-        return _exact(Z, mass, width, linear, cut, most)
-    columns = max(2, factor.max_columns(n) // (q + 1) if linear else factor.max_columns(n))
-    L, left, pivots = _pivoted_cholesky(Z, mass, columns, factor)
-    constant, slope = _fit(lambda values: _smoothed(L, left, mass, values), Z, linear)
-    A = np.hstack([constant[:, None] * L, *(b[:, None] * L for b in slope.T)])
-    B = np.hstack([L, *(z[:, None] * L for z in Z.T[: slope.shape[1]])])
-    # A (B·mass)ᵀ = P. B·T is an orthonormal basis with respect to the mass, in which the singular
-    # vectors are E.
-    w, U = eigh(B.T @ (mass[:, None] * B), check_finite=False)
-    real = w > factor.rounding * w[-1]
-    T, H = U[:, real] / np.sqrt(w[real]), U[:, real] * np.sqrt(w[real])
-    squares, E = eigh(H.T @ (A.T @ A) @ H, check_finite=False)
-    sigma = np.sqrt(np.maximum(squares, 0.0))
-    few = len(sigma) if most is None else most
-    kept = T @ E[:, sigma > cut * sigma[-1]][:, ::-1][:, :few]
-    # L = K(·, pivots)·L_P⁻ᵀ holds at new points too.
-    blocks = [
-        solve_triangular(L[pivots], part, lower=True, trans="T", check_finite=False)
-        for part in np.split(kept, kept.shape[0] // L.shape[1])
-    ]
-    return SmootherFunctions(width, Z[pivots], np.vstack(blocks), sigma[::-1])
+    w = smoother.weights(mass)
+    width = bandwidth * float(np.sqrt((w @ F**2).sum() / w.sum())) or 1.0
+    Z = F / width
+    most = n if most is None else most
+    if smoother.n_neighbors is not None:
+        K, radius = _sparse_kernel(Z, min(smoother.n_neighbors, n))
+        return replace(_from_matrix(K, Z, mass, smoother, width, cut, most), radius=radius)
+    tol = smoother.tolerance(n)
+    if tol > 0 and n > factor_from:
+        columns = n // 2 if n <= smoother.exact_up_to else min(n, smoother.max_columns)
+        factor = kernel_factor(Z, w, tol, _columns_in_memory(columns, n, q, smoother))
+        if factor.left_out <= tol or n > smoother.exact_up_to:
+            _warn_if_inaccurate(factor, tol, q)
+            return _from_factor(factor, Z, mass, smoother, width, cut, most)
+    _check_matrix_memory(n)
+    return _from_matrix(gaussian_kernel(Z, Z), Z, mass, smoother, width, cut, most)
 
 
-def _exact(
-    Z: Array, mass: Array, width: Array, linear: bool, cut: float, most: int | None
+def _from_factor(
+    factor: KernelFactor,
+    Z: Array,
+    mass: Array,
+    smoother: KernelSmoother,
+    width: float,
+    cut: float,
+    most: int,
 ) -> SmootherFunctions:
-    """The functions from the full matrix, as sums of Gaussians around all points."""
-    K = _kernel(Z, Z)
-    constant, slope = _fit(lambda values: K @ (mass * values.T).T, Z, linear)
-    fits = constant[:, None] + slope @ Z.T[: slope.shape[1]] if linear else constant[:, None]
-    U, sigma, _ = svd(K * fits * np.sqrt(mass), full_matrices=False, check_finite=False)
-    few = len(sigma) if most is None else most
-    kept = (U / np.maximum(sigma, _TINY))[:, sigma > cut * sigma[0]][:, :few]
-    blocks = [constant[:, None] * kept, *(b[:, None] * kept for b in slope.T)]
-    return SmootherFunctions(width, Z, np.vstack(blocks), sigma)
+    """The functions of P B^{-1/2} ≈ A Xᵀ with A and X made of the columns of the factor."""
+    L, w = factor.L, smoother.weights(mass)
+    constant, slope = _fit(lambda X: factor.smoothed(w, X), Z, smoother.linear)
+
+    def columns(first: Array, others: Array) -> Array:
+        scales = [first, *others.T] if smoother.linear else [first]
+        return np.hstack([s.astype(L.dtype)[:, None] * L for s in scales])
+
+    A = columns(constant, slope)
+    # AᵀA = WᵀW, so the singular vectors are those of X Wᵀ.
+    W = _rank_revealing(A.T @ A).astype(L.dtype)
+    del A
+    root = w / np.sqrt(mass)
+    X = columns(root, root[:, None] * Z)
+    H = (W @ (X.T @ X) @ W.T).astype(np.float64)
+    squares, E = _leading((H + H.T) / 2, cut, most)
+    c = W.T @ (E / np.sqrt(squares))
+    blocks = [factor.coefficients(part) for part in np.split(c, len(c) // L.shape[1])]
+    return SmootherFunctions(width, Z[factor.pivots], np.vstack(blocks), np.sqrt(squares))
 
 
-def _kernel(Z: Array, pivots: Array) -> Array:
-    squares = (Z**2).sum(axis=1)[:, None] + (pivots**2).sum(axis=1) - 2 * (Z @ pivots.T)
-    np.maximum(squares, 0.0, out=squares)
-    squares *= -0.5
-    return np.asarray(np.exp(squares, out=squares))
+def _from_matrix(
+    K: Matrix,
+    Z: Array,
+    mass: Array,
+    smoother: KernelSmoother,
+    width: float,
+    cut: float,
+    most: int,
+) -> SmootherFunctions:
+    """The functions from the matrix itself, as sums of Gaussians around all points."""
+    w = smoother.weights(mass)
+    constant, slope = _fit(lambda X: K @ (w * X.T).T, Z, smoother.linear)
+    root = w / np.sqrt(mass)
+    if sparse.issparse(K):
+        rows, k = np.repeat(np.arange(len(Z)), np.diff(K.indptr)), K.indices
+        fits = constant[rows]
+        if smoother.linear:
+            fits = fits + np.einsum("eq,eq->e", slope[rows], Z[k])
+        S: Matrix = sparse.csr_array((K.data * fits * root[k], k, K.indptr), shape=K.shape)
+    else:
+        S = K * (constant[:, None] + (slope @ Z.T if smoother.linear else 0.0)) * root
+    if sparse.issparse(S) and len(Z) > smoother.exact_up_to:
+        squares, V = _leading_of_sparse(S, cut, most)
+    else:
+        G = S.T @ S
+        squares, V = _leading(G.toarray() if sparse.issparse(G) else G, cut, most)
+    U = (S @ V) / squares
+    blocks = [constant[:, None] * U, *(b[:, None] * U for b in slope.T)]
+    return SmootherFunctions(width, Z, np.vstack(blocks), np.sqrt(squares))
 
 
-def _with_slopes(K: Array, Z: Array, coefficients: Array) -> Array:
-    """[K, z₁·K, z₂·K, ...] if there are coefficients for a local linear smoother, else K."""
-    if coefficients.shape[0] == K.shape[1]:
-        return K
-    return np.hstack([K, *(Z[:, j : j + 1] * K for j in range(Z.shape[1]))])
+def _sparse_kernel(Z: Array, k: int) -> tuple[sparse.csr_array, Array]:
+    """Kernel of each point to its `k` nearest ones, itself included, and their distances."""
+    blocks, smallest = [], []
+    for block in row_blocks(len(Z), 4 * len(Z)):
+        K = gaussian_kernel(Z[block], Z)
+        least = np.partition(K, -k, axis=1)[:, -k]
+        # Rounding of the kernel may differ between evaluations.
+        least = np.minimum(least * (1 - 1e-9), 1.0)
+        K[least[:, None] > K] = 0.0
+        blocks.append(sparse.csr_array(K))
+        smallest.append(least)
+    least = np.maximum(np.concatenate(smallest), np.finfo(float).tiny)
+    return sparse.csr_array(sparse.vstack(blocks)), np.sqrt(-2 * np.log(least))
 
 
-def _pivoted_cholesky(
-    Z: Array, mass: Array, most: int, options: FactorOptions
-) -> tuple[Array, Array, IntArray]:
-    """L (n, m) with K ≈ L Lᵀ, the residual diagonal, and the pivots.
+def _rank_revealing(G: Array, rounding: float = 1e-7) -> Array:
+    """W (k, m) with G ≈ WᵀW, from a Cholesky factor with pivoting."""
+    G = G.astype(np.float64, copy=False)
+    R, order, rank, _ = dpstrf(G, tol=rounding * float(G.diagonal().max()))
+    W = np.empty((rank, len(G)))
+    W[:, order - 1] = np.triu(R)[:rank]
+    return W
 
-    Randomly pivoted (Chen, Epperly, Tropp & Webber 2023) in blocks: candidates are drawn with
-    probabilities proportional to mass times residual, and those that other candidates of the block
-    approximate well are dropped.
+
+def _leading(
+    G: Array, cut: float, most: int, *, large: int = 500, negligible: float = 1e-5
+) -> tuple[Array, Array]:
+    """Eigenpairs of G above cut² times the largest eigenvalue, at most `most`, largest first.
+
+    Above order `large`, directions below `negligible` times the cutoff are removed first, which
+    takes less time than a decomposition.
     """
-    n, rng = len(Z), np.random.default_rng(0)
-    most = min(most, n)
-    L, left = np.empty((n, most), order="F"), np.ones(n)
-    pivots, fraction = np.empty(most, dtype=np.intp), mass / mass.sum()
-    m = 0
-    while m < most and fraction @ left > options.trace_tolerance:
-        weight = fraction * left
-        draws = min(max(options.smallest_block, m // 4), most - m)
-        drawn = np.unique(rng.choice(n, draws, p=weight / weight.sum()))
-        C = _kernel(Z, Z[drawn]) - L[:, :m] @ L[drawn, :m].T
-        S = (C[drawn] + C[drawn].T) / 2
-        R, order, rank, _ = dpstrf(S, tol=max(options.min_pivot_ratio * S.diagonal().max(), 1e-12))
-        order, R = order[:rank] - 1, np.triu(R[:rank, :rank])
-        new = solve_triangular(R, C[:, order].T, trans="T", check_finite=False).T
-        L[:, m : m + rank], pivots[m : m + rank] = new, drawn[order]
-        left = np.maximum(left - (new**2).sum(axis=1), 0.0)
-        left[drawn[order]] = 0.0
-        m += rank
-    return L[:, :m], left, pivots[:m]
+    W = _rank_revealing(G, negligible * cut**2) if len(G) > large else None
+    values, V = eigh(G if W is None else W @ W.T, check_finite=False)
+    kept = values > cut**2 * values[-1]
+    values, V = values[kept][::-1][:most], V[:, kept][:, ::-1][:, :most]
+    return values, V if W is None else W.T @ (V / np.sqrt(values))
 
 
-def _smoothed(L: Array, left: Array, mass: Array, values: Array) -> Array:
-    """Kernel sums of values, with the residual diagonal of the factor added."""
-    weighted = (mass * values.T).T
-    return np.asarray((L @ (L.T @ weighted)).T + left * weighted.T).T
+def _leading_of_sparse(S: sparse.csr_array, cut: float, most: int) -> tuple[Array, Array]:
+    """The same for SᵀS of a large sparse S, without forming it."""
+    n, k, T = S.shape[0], 64, sparse.csr_array(S.T)
+    gram = LinearOperator((n, n), matvec=lambda x: T @ (S @ x), dtype=np.float64)
+    while True:
+        k = min(k, n - 1)
+        values, V = eigsh(gram, k, which="LA", v0=np.ones(n))
+        kept = values > cut**2 * values[-1]
+        if not kept[0] or k >= min(most, n - 1):
+            return values[kept][::-1][:most], V[:, kept][:, ::-1][:, :most]
+        k *= 2
+
+
+def _columns_in_memory(columns: int, n: int, q: int, smoother: KernelSmoother) -> int:
+    """Number of columns, reduced to what fits into the free memory."""
+    columns = columns // (q + 1) if smoother.linear else columns
+    free = available_memory()
+    if free is not None:
+        columns = min(columns, int(free / (32 * n * (q + 1 if smoother.linear else 1))))
+    return max(2, columns)
+
+
+def _check_matrix_memory(n: int) -> None:
+    free, needed = available_memory(), 5 * 8 * n**2
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"the smoother of {n} points needs {needed / 1e9:.1f} GB as a matrix, but "
+            f"{free / 1e9:.1f} GB are free; pass smoother=KernelSmoother(tol=0.01)"
+        )
+
+
+def _warn_if_inaccurate(factor: KernelFactor, tol: float, q: int) -> None:
+    if factor.left_out > tol:
+        warn(
+            f"the smoother for coordinate {q} (counted from 0) leaves out {factor.left_out:.2g} of "
+            f"its trace with {len(factor.pivots)} columns, where tol={tol:g} is allowed: "
+            "this coordinate and later ones may differ from the exact ones; pass a larger "
+            "bandwidth, or smoother=KernelSmoother(...) with more max_columns or a larger tol",
+            ConvergenceWarning,
+        )
 
 
 def _fit(
     smooth: Callable[[Array], Array], Z: Array, linear: bool, ridge: float = 1e-9
 ) -> tuple[Array, Array]:
-    """Constants a (n,) and slopes b (n, q or 0) of P_jk = k_jk·mass_k·(a_j + b_jᵀ z_k).
+    """Constants a (n,) and slopes b (n, q or 0) of P_jk = k_jk·w_k·(a_j + b_jᵀ z_k).
 
     `ridge` regularizes the local covariances; it is relative to the squared width of the kernel.
     """

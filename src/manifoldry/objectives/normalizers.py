@@ -74,12 +74,14 @@ class Normalizer(ABC):
         """Evaluate R; `log_kernel_sums(rows)` returns log mᵢ of points whose sum underflows."""
 
     @abstractmethod
-    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
-        """Increase of R by a new point, times n/2.
+    def row(
+        self, log_sum: Array, affinity: Array, n: int, normalizer_value: float, log_factor: Array
+    ) -> RowTerm:
+        """Increase of R by a new point, times n/2 and the exponential of `log_factor`.
 
         `affinity` is the sum of its affinities, about one; `n` is the number of training points;
         `normalizer_value` is R of the training embedding, used if the normalizer is
-        :attr:`depends_on_training_value`.
+        :attr:`depends_on_training_value`. The factor may overflow where the term does not.
         """
 
     @property
@@ -122,11 +124,14 @@ class Joint(Normalizer):
         value = float(logsumexp(log_kernel_sums(rows)))
         return NormalizerValue(value, np.full(len(kernel_sums), -value), rows)
 
-    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
+    def row(
+        self, log_sum: Array, affinity: Array, n: int, normalizer_value: float, log_factor: Array
+    ) -> RowTerm:
         ratio = np.log(2) + log_sum - normalizer_value
         whole = np.logaddexp(0.0, ratio)
         fraction = np.exp(ratio - whole)
-        return RowTerm(n / 2 * whole, n / 2 * fraction, n / 2 * fraction * (1 - fraction))
+        factor = n / 2 * np.exp(log_factor)
+        return RowTerm(factor * whole, factor * fraction, factor * fraction * (1 - fraction))
 
 
 @dataclass(frozen=True)
@@ -171,8 +176,10 @@ class PerPoint(Normalizer):
         value = fraction * float(log_sums.sum())
         return NormalizerValue(value, np.log(fraction) - log_sums, underflowed)
 
-    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
-        weight = n * self._point_weight(n) * affinity
+    def row(
+        self, log_sum: Array, affinity: Array, n: int, normalizer_value: float, log_factor: Array
+    ) -> RowTerm:
+        weight = n * self._point_weight(n) * np.exp(log_factor) * affinity
         if self.self_weight == 0:
             return RowTerm(weight * log_sum, weight, np.zeros_like(log_sum))
         whole = np.logaddexp(np.log(self.self_weight), log_sum)
@@ -205,9 +212,12 @@ class Unnormalized(Normalizer):
     ) -> NormalizerValue:
         return NormalizerValue(float(kernel_sums.sum()), 0.0)
 
-    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
+    def row(
+        self, log_sum: Array, affinity: Array, n: int, normalizer_value: float, log_factor: Array
+    ) -> RowTerm:
         each = self.repulsion(n).scale if self.new_point_weights is None else 1.0
-        value = n * each * np.exp(log_sum)
+        with np.errstate(over="ignore"):  # infinite inside an embedding that repels strongly
+            value = n * each * np.exp(log_sum + log_factor)
         return RowTerm(value, value, value)
 
     @property

@@ -53,13 +53,15 @@ class NewPointTerms:
     normalizer_value: float = np.nan
     strength: float = 1.0
 
-    def repulsion(self, log_sum: Array, affinity: Array) -> RowTerm:
-        """Second term and its derivatives by log S; `affinity` is Σⱼ pⱼ of every new point."""
-        value, derivative, second_derivative = self.normalizer.row(
-            log_sum, affinity, self.n, self.normalizer_value
-        )
-        return RowTerm(
-            self.strength * value, self.strength * derivative, self.strength * second_derivative
+    def repulsion(self, log_sum: Array, affinity: Array, log_scale: Array | float = 0.0) -> RowTerm:
+        """Second term, divided by the exponential of `log_scale`, and its derivatives by log S.
+
+        `affinity` is Σⱼ pⱼ of every new point, also divided by that scale.
+        """
+        with np.errstate(divide="ignore"):  # a weight of zero
+            log_factor = np.log(self.strength) - log_scale
+        return self.normalizer.row(
+            log_sum, affinity, self.n, self.normalizer_value, np.asarray(log_factor)
         )
 
     @property

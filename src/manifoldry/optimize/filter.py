@@ -63,6 +63,9 @@ class Filter(ABC):
 
     newton_like: bool = False
     """Whether the natural step length is one."""
+    linear: bool = True
+    """Whether the operator does not depend on the gradient, as conjugate gradients and L-BFGS
+    assume."""
 
     @abstractmethod
     def operator_for(self, objective: Objective) -> FilterOperator:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from scipy import sparse
+import numpy as np
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import Filter, FilterOperator, Identity, Progress
@@ -139,7 +139,10 @@ class Guidance(Filter):
         """The operator with this stage's parameter times `G`, in double precision."""
 
     def prepare(self, objective: Objective) -> Any:
-        """What `smooth` needs, computed once: M or its eigenvectors."""
+        """What `smooth` needs, computed once: M or its eigenvectors.
+
+        A numpy array is moved to the device of the gradient; anything else is used on the host.
+        """
         if self.matrix is None:
             return lazy(graph_matrix(objective.attraction))
         return check_guidance_matrix(self.matrix, objective.n, definite=True)
@@ -153,13 +156,14 @@ class _GuidanceOperator(FilterOperator):
         self._next: FilterOperator | None = None
         if len(self._stages):
             self._prepared = guidance.prepare(objective)
+            self._on_host = not isinstance(self._prepared, np.ndarray)
         else:
             self._next = (guidance.final_filter or Identity()).operator_for(objective)
 
     def apply(self, G: Array, Y: Array) -> Array:
         if self._next is not None:
             return self._next.apply(G, Y)
-        if sparse.issparse(self._prepared):
+        if self._on_host:
             return on_host(self._smooth, G)
         self._prepared = like(self._prepared, G)  # moved to the device once
         return cast(self._smooth(double(G)), G.dtype)

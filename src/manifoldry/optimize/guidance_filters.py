@@ -6,12 +6,14 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ive
 
 from manifoldry.eigen import Auto, Dense, EigenSolver, SpectralProblem
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.guidance import Guidance
 from manifoldry.optimize.guidance_matrix import check_guidance_matrix, graph_matrix
+from manifoldry.optimize.matrix_power import ChebyshevPower, eigenvalue_factor, power_of_factor
 from manifoldry.util.arrays import hstack_columns, largest
 from manifoldry.util.checks import check_below, check_count, check_positive
 from manifoldry.util.typing import Array, Matrix
@@ -96,29 +98,59 @@ class Power(Guidance):
     stationary points are those of the objective. The published division by tr(M^ν) is left out: it
     only rescales the direction, which makes no difference to a line search.
 
+    Fractional powers flatten the spectrum. For dense matrices, and sparse ones of up to
+    `all_eigenvectors_up_to` points, they take all eigenvectors of M; for larger sparse matrices, a
+    Chebyshev series of products with M.
+
     Parameters
     ----------
     start : int, default=10
-        The first ν. The last is 1, followed by `final_filter` instead of ν = 0.
+        The first ν. It decreases to 1, then through `fractions`; `final_filter` follows instead of
+        ν = 0.
+    fractions : sequence of float, default=()
+        Decreasing powers between 0 and 1, the last stages, such as ``(0.5, 0.25)``. With
+        ``start=0`` they are the only ones.
+    all_eigenvectors_up_to : int, default=1000
+        Number of points up to which fractional powers of a sparse matrix use its eigenvectors.
     matrix, schedule, final_filter
-        See :class:`Guidance`. With ``final_filter=None``, ν stays at 1.
+        See :class:`Guidance`. With ``final_filter=None``, ν stays at the last value.
 
     Examples
     --------
     >>> from manifoldry.optimize import Power
-    >>> list(Power(start=3).stages(100))
-    [3, 2, 1]
+    >>> Power(start=3, fractions=(0.5,)).stages(100)
+    [3, 2, 1, 0.5]
     """
 
     start: int = 10
+    fractions: Sequence[float] = ()
+    all_eigenvectors_up_to: int = field(default=1000, kw_only=True)
 
     def __post_init__(self) -> None:
         check_count("start", self.start, minimum=0)
+        check_count("all_eigenvectors_up_to", self.all_eigenvectors_up_to, minimum=0)
+        above = 1.0
+        for nu in self.fractions:
+            check_positive("fractions", nu)
+            check_below("fractions", nu, above, "as powers below one that decrease")
+            above = nu
 
     def stages(self, n: int) -> Sequence[float]:
-        return range(self.start, 0, -1)
+        return [*range(self.start, 0, -1), *self.fractions]
+
+    def prepare(self, objective: Objective) -> Any:
+        M = super().prepare(objective)
+        if not self.fractions:
+            return M
+        if sparse.issparse(M) and M.shape[0] > self.all_eigenvectors_up_to:
+            return ChebyshevPower.of(M)
+        return eigenvalue_factor(M)
 
     def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
+        if isinstance(prepared, ChebyshevPower):
+            return prepared.apply(parameter, G)
+        if self.fractions:
+            return power_of_factor(prepared, parameter, G)
         for _ in range(int(parameter)):
             G = prepared @ G
         return G
@@ -131,15 +163,17 @@ class DeflatedPower(Power):
     High powers turn every column of the gradient toward the same eigenvector. Here the matrix of
     the second coordinate is (I − uuᵀ)M(I − uuᵀ), where u is the direction of the first coordinate,
     and so on. It is positive semidefinite for any u, so that every coordinate descends. (The
-    published M − λuuᵀ is positive semidefinite only if u is an eigenvector.)
+    published M − λuuᵀ is positive semidefinite only if u is an eigenvector.) Fractional powers,
+    which turn nothing toward one eigenvector, are those of :class:`Power`, without deflation.
 
-    The operator depends on the gradient; use it with :class:`GradientDescent`. Do not pass
-    ``final_filter=None``: later coordinates cannot move along the directions of earlier ones.
+    The operator depends on the gradient; use it with :class:`GradientDescent`. Conjugate gradients
+    and L-BFGS, which assume a fixed linear operator, warn. Do not pass ``final_filter=None``
+    without `fractions`: later coordinates cannot move along the directions of earlier ones.
 
     Parameters
     ----------
-    start : int, default=10
-        The first ν; see :class:`Power`.
+    start, fractions, all_eigenvectors_up_to
+        The sequence of ν; see :class:`Power`.
     matrix, schedule, final_filter
         See :class:`Guidance`.
 
@@ -154,12 +188,16 @@ class DeflatedPower(Power):
            [0., 0.]])
     """
 
+    linear = False
+
     def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
+        if parameter < 1:
+            return super().smooth(prepared, parameter, G)
         out, basis = G[:, :0], G[:, :0]
         for j in range(G.shape[1]):
             z = _project_out(basis, G[:, j])
             for _ in range(int(parameter)):
-                z = _project_out(basis, prepared @ z)
+                z = _project_out(basis, super().smooth(prepared, 1, z[:, None])[:, 0])
             out, basis = (
                 hstack_columns(out, z[:, None]),
                 hstack_columns(basis, _unit_direction(basis, z)),

@@ -163,7 +163,7 @@ def check_guidance_matrix(
             "the guidance matrix is zero, so that no step is possible; pass another matrix"
         )
     M = M / largest  # so that no eigenvalue overflows
-    lowest, highest = _extreme_eigenvalues(M, tol)
+    lowest, highest = extreme_eigenvalues(M, tol)
     norm = max(-lowest, highest)
     if definite and lowest < -tol * norm:
         raise ValueError(
@@ -188,7 +188,7 @@ def _points(X: Any) -> Matrix:
     return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
 
-def _extreme_eigenvalues(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:
+def extreme_eigenvalues(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:
     """The smallest and the largest eigenvalue, to `tol` relative to the larger modulus.
 
     Up to order `dense_up_to` all eigenvalues are computed, which costs no more than these two.

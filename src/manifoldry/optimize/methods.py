@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
+from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.optimize.descent import (
     Descent,
     LineSearchDescent,
@@ -86,7 +87,18 @@ class ConjugateGradient(LineSearchDescent):
     line_search: LineSearch = field(default=StrongWolfe(c2=0.1))
 
     def _search_direction(self, filter: FilterOperator) -> SearchDirection:
+        _warn_if_nonlinear(self)
         return _PolakRibiereDirection(self, filter)
+
+
+def _warn_if_nonlinear(optimizer: LineSearchDescent) -> None:
+    if not optimizer.filter.linear:
+        name, filter = type(optimizer).__name__, type(optimizer.filter).__name__
+        warn(
+            f"{filter} depends on the gradient, but {name} assumes a fixed linear operator, so its "
+            f"directions may be poor; use GradientDescent({filter}())",
+            ConvergenceWarning,
+        )
 
 
 class _PolakRibiereDirection(SearchDirection):
@@ -157,6 +169,7 @@ class LBFGS(LineSearchDescent):
         check_nonnegative("min_cosine", self.min_cosine)
 
     def _search_direction(self, filter: FilterOperator) -> SearchDirection:
+        _warn_if_nonlinear(self)
         return _LBFGSDirection(self, filter)
 
 

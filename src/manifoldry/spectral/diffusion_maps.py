@@ -215,17 +215,29 @@ class RandomWalkWeights:
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
         """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
+        W, log_scale, nearest = self._with_self_transitions(X)
+        log_density = self._log_density(W, log_scale)
+        return sparse.csr_array(W @ self.factor), log_scale - self.alpha * log_density, nearest
+
+    def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
+        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
+        log_density = self._log_density(*self._with_self_transitions(X)[:2])
+        return self.source.among(X, log_scale + 2 * self.alpha * log_density)
+
+    def _with_self_transitions(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
         W, log_scale, nearest = self.source.rows(X)
         known = self.identical(X)
         old = np.flatnonzero(known >= 0)
         W = sparse.diags_array(np.exp(np.where(known >= 0, log_scale, 0.0))) @ W
         W += sparse.coo_array((np.ones(len(old)), (old, known[old])), shape=W.shape)
-        log_scale = np.where(known >= 0, 0.0, log_scale)
+        return W, np.where(known >= 0, 0.0, log_scale), nearest
+
+    def _log_density(self, W: sparse.csr_array, log_scale: Array) -> Array:
+        """Logarithm of the density, relative to the largest at a training point."""
         total = np.asarray(W.sum(axis=1)).ravel()
         # As at training points, whose density includes their own weight 1, it is at least 1.
         log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, 0.0)
-        log_density -= np.log(self.max_density)
-        return sparse.csr_array(W @ self.factor), log_scale - self.alpha * log_density, nearest
+        return np.asarray(log_density - np.log(self.max_density))
 
     def identical(self, X: Matrix) -> IntArray:
         """See :class:`~manifoldry.extension.laplacian.WeightRows`."""

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
+from manifoldry.affinity import Affinity, SelfTuning
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.gaussian import SelfTuningWeights
+from manifoldry.affinity.resolve import AFFINITIES, resolve_affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Affinities, Input, RowMatcher
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
@@ -33,8 +34,6 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_components
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-
-_AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
 
 
 @shared_docs
@@ -207,20 +206,8 @@ class LaplacianEigenmaps(SpectralEmbedder):
         return self.affinity.neighbors(n) if isinstance(self.affinity, Affinity) else None
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
-        if self.affinity is None:
-            return SelfTuning() if self.gamma is None else Gaussian(gamma=self.gamma)
-        if not isinstance(self.affinity, Affinity):
-            check_option("affinity", self.affinity, _AFFINITIES)
-        if self.affinity == "gaussian":
-            return Gaussian(gamma=self.gamma)
-        if self.gamma is not None:
-            raise ValueError(
-                f"gamma={self.gamma} is not used by affinity={self.affinity!r}; pass "
-                "affinity='gaussian' or no gamma"
-            )
-        if isinstance(self.affinity, Affinity):
-            return self.affinity
-        return Binary() if self.affinity == "binary" else SelfTuning()
+        options = (*AFFINITIES, "precomputed")
+        return resolve_affinity(self.affinity, self.gamma, SelfTuning(), options)
 
 
 class TrainingWeights(NamedTuple):

@@ -11,7 +11,7 @@ from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.extension.layout import Layout
-from manifoldry.extension.local import Barycentric
+from manifoldry.extension.local import BarycentricKernel
 from manifoldry.neighbors.neighborhoods import Neighborhoods, barycentric_weights
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
@@ -141,8 +141,8 @@ class PosedLLE(PosedAlignment):
 
     alignment: Reconstruction
 
-    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Barycentric:
-        return Barycentric(
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> BarycentricKernel:
+        return BarycentricKernel(
             self.graph, embedding, self.alignment.reg, self.labels, alignment=self.alignment
         )
 

@@ -10,13 +10,12 @@ from scipy import sparse
 
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
-from manifoldry.eigen import Spectra, SpectralProblem
-from manifoldry.extension.base import Extension
+from manifoldry.eigen import SpectralProblem
 from manifoldry.neighbors.disconnected import ALIGNMENT, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
 from manifoldry.spectral.posed import PosedOnGraph, operator_components
-from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.typing import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +53,6 @@ class PosedAlignment(PosedOnGraph):
     @property
     def row_matcher(self) -> NeighborGraph:
         return self.graph
-
-    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array | None:
-        return None
 
 
 def alignment_problem(alignment: LocalAlignment) -> SpectralProblem:

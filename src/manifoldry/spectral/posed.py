@@ -115,15 +115,13 @@ class Posed(ABC):
                 DisconnectedGraphWarning,
             )
 
-    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array | None:
+    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array:
         """Return the coordinates that `extension` computes for the training points.
 
-        Each point is treated as one of its own connected component. None if the data are unknown,
-        or if the extension interpolates the coordinates of neighbors, so that its values do not
-        test the coordinates.
+        Each point is treated as one of its own connected component.
         """
         rows = self.data.rows if self.data.pairwise else self.data.points
-        return None if rows is None else extension.component_coordinates(rows)[0]
+        return extension.component_coordinates(rows)[0]
 
 
 @dataclass(frozen=True, eq=False)

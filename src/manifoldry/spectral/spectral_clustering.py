@@ -12,7 +12,8 @@ from manifoldry.base.docs import shared_docs
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.base import KernelExtension
-from manifoldry.extension.laplacian import Normalization
+from manifoldry.extension.kernel_pairs import KernelPairs
+from manifoldry.extension.laplacian import LaplacianExtension, Normalization
 from manifoldry.extension.layout import Layout
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
@@ -143,11 +144,15 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         Y = self._transform_rows(self._read_new(X))
         return np.asarray(self._kmeans.predict(Y))
 
-    def _fit(self, X: Any) -> None:
-        super()._fit(X)
+    def adopt(self, posed: Posed, spectra: Spectra) -> None:
+        super().adopt(posed, spectra)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
         self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
+        self._fitted_names |= {"_kmeans", "labels_"}
+
+    def _fit(self, X: Any) -> None:
+        super()._fit(X)
         steps = np.diff(self.computed_eigenvalues_)
         self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
 
@@ -183,7 +188,8 @@ class PosedClustering(PosedLaplacian):
         return unit_rows(Y) if self.normalize_rows else Y
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> KernelExtension:
-        extension = super().extend(spectra, layout, embedding)
+        inner: Any = super().extend(spectra, layout, embedding)
+        extension: LaplacianExtension = replace(inner, omits_constant=False)
         return UnitRows(extension) if self.normalize_rows else extension
 
 
@@ -191,7 +197,7 @@ class PosedClustering(PosedLaplacian):
 class UnitRows(KernelExtension):
     """An extension whose coordinates are scaled to unit norm."""
 
-    inner: KernelExtension
+    inner: LaplacianExtension
 
     def rows(self, X: Matrix) -> Matrix:
         return self.inner.rows(X)
@@ -205,6 +211,10 @@ class UnitRows(KernelExtension):
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         return self.inner.equivalent_kernel(X, known)
+
+    def kernel_pairs(self, X: Matrix) -> KernelPairs:
+        """The kernel at pairs of new points, with the eigenfunctions before scaling."""
+        return self.inner.kernel_pairs(X)
 
 
 def unit_rows(Y: Array) -> Array:
