@@ -145,10 +145,10 @@ def projection_rows(
         f"λ = {weight:g}, points {at} past the edge: how far past it they are put",
         "extrapolates beyond the data set",
         "past the edge at every distance and seed",
-        f"own {decimals(own.mean(axis=0))}; local means {decimals(regression.mean(axis=0))}; local "
-        f"regression {decimals(mean(reached, 'local regression'))}",
+        f"own {decimals(own.mean(axis=0))}{within_edge(own, outermost)}; local means "
+        f"{decimals(regression.mean(axis=0))}; local regression "
+        f"{decimals(mean(reached, 'local regression'))}",
         beyond,
-        note="" if beyond else why_within(own, outermost),
         seeds=seeds,
     )
     target = np.array(BEYOND)
@@ -161,23 +161,20 @@ def projection_rows(
         f"{decimals(np.abs(own - target).mean(axis=0))} against "
         f"{decimals(np.abs(regression - target).mean(axis=0))}",
         better,
-        note="" if better else why_within(own, outermost),
         seeds=seeds,
     )
 
 
-def why_within(own: Any, outermost: Any) -> str:
-    """Where the points that miss the criterion are, and where the training data end on the map."""
+def within_edge(own: Any, outermost: Any) -> str:
+    """Points that are not put past the edge, and where the training data end on the map."""
     missed = [
-        f"{BEYOND[j]} past in sample {i} ({own[i, j]:.2f}; outermost training point "
-        f"{outermost[i]:.2f})"
+        f"{decimals([own[i, j]])} for {BEYOND[j]} in sample {i}, whose outermost training point is "
+        f"at {decimals([outermost[i]])}"
         for i, j in np.argwhere(own <= 0)
     ]
     past = int((own > outermost[:, None]).sum())
-    return (
-        f"the edge: the map is compressed there, so that the training data end inside it; "
-        f"{', '.join(missed)}. Past the outermost training point in {past} of {own.size} cases"
-    )
+    farther = f"past the outermost training point in {past} of {own.size}"
+    return f" ({'; '.join([*missed, farther])})"
 
 
 def reconstruction_row(weight: float, errors: list[dict[str, Any]], which: str) -> Criterion:
@@ -192,19 +189,8 @@ def reconstruction_row(weight: float, errors: list[dict[str, Any]], which: str) 
         f"own {decimals(own)}; local means {decimals(means)}; local regression "
         f"{decimals(mean(errors, 'local regression'))}",
         passed,
-        note="" if passed else NO_FARTHER[which],
         seeds=len(errors),
     )
-
-
-NO_FARTHER = {
-    "own, published widths": "of the method: beyond the boundary the attraction of nearby "
-    "positions vanishes, all data repel, and the reconstruction moves away from them, off the "
-    "sheet (at λ = 100 mostly along its normal) or too far",
-    "own": "of the method: along the sheet most reconstructions are closer than local means (in a "
-    "trial at λ = 1e4 short by .07, .14, .33, .55 against .16, .25, .42, .74), but the energy does "
-    "not know the tangent plane, and they move off the sheet to either side",
-}
 
 
 def draw_beyond(axes: Any, reached: list[Any], errors: list[Any], weight: float) -> None:

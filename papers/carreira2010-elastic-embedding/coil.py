@@ -118,16 +118,8 @@ def separated(name: str, nearest: dict[str, list[float]]) -> Criterion:
         "≥ .97, and .1 more than eigenmaps",
         f"{span(found, 3)}; eigenmaps {decimals([eigenmaps], 3)}, {rest}",
         passed,
-        note="" if passed else OVERLAP,
         seeds=len(found) if len(found) > 1 else 0,
     )
-
-
-OVERLAP = (
-    "the setting: repulsion ends at a distance of about two on the map, so that loops cross; with "
-    "λ = 10⁴ few do (see its rows), and with perplexity 5 as well the criterion is met. SNE, whose "
-    "kernel is the same, has more crossings"
-)
 
 
 def faster_than_tsne(taken: dict[str, list[float]], seeds: int) -> Criterion:
@@ -141,15 +133,8 @@ def faster_than_tsne(taken: dict[str, list[float]], seeds: int) -> Criterion:
         f"{ours:.1f} against {theirs:.1f} (EE with L-BFGS as well {middle['EE, λ = 100']:.1f}, "
         f"SNE {middle['SNE']:.1f})",
         ours < theirs,
-        note="" if ours < theirs else SLOW,
         seeds=seeds,
     )
-
-
-SLOW = (
-    "the direction: without L-BFGS a search takes hundreds of steps here, many of them shortened, "
-    "which cost about as much as a thousand of t-SNE; with it, the default, around a hundred"
-)
 
 
 def seconds(model: Any, X: Any) -> float:
@@ -236,7 +221,6 @@ def between(
         f"{decimals(both)} (the nearest is an adjacent one: {decimals(either)}){maps}. In the data "
         f"{decimals([data])}; on a map of all views, none new, {decimals([known])}",
         min(both) >= 0.8,
-        note="" if min(both) >= 0.8 else CROSSINGS,
         seeds=len(both) - 1,
     )
 
@@ -246,13 +230,6 @@ def beside(split: Split, train: Any, new: Any) -> tuple[float, float]:
     two = choose_index(train).nearest(new, 2)[0]
     found = (two == split.before[:, None]) | (two == split.after[:, None])
     return float(found.all(axis=1).mean()), float(found[:, 0].mean())
-
-
-CROSSINGS = (
-    "the map first of all: it does not keep that order of views that it was trained with either "
-    "(last value), because loops cross and, at small λ, are bands several views wide; projecting "
-    "adds its own error"
-)
 
 
 def ways(model: ElasticEmbedding, X: Any) -> dict[str, Any]:
@@ -298,22 +275,11 @@ def rebuilt_row(
         "≥ −1 dB",
         f"{decimals(gains[which])} dB{more} of {bar:.1f}",
         passed,
-        note="" if passed else BLURRED[which],
         seeds=len(rebuilt) - 1,
     )
 
 
 ROWS = ("regression", "own, published widths", "own, without repulsion", "own")
-BLURRED = {
-    "regression": "the map: where loops cross, views of other objects are mixed in; in a trial "
-    "half of the loss was left when the middle of the adjacent two was rebuilt instead",
-    "own, published widths": "the repulsion, which pushes the reconstruction off the data: most of "
-    "the loss is gone without it at λ = 1e4, and a quarter at λ = 100 (in parentheses), where the "
-    "attraction, a mean over positions within about one, is too wide as well",
-    "own": "the map: local regression loses about as much. The widths are chosen by leave-one-out "
-    "reconstruction of the training views (docs/decisions.md), a rule fixed on other objects and "
-    "other data",
-}
 
 
 def draw_views(lab: Lab, data: Views, new: Any, rebuilt: dict[str, Any]) -> None:

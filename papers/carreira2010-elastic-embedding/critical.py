@@ -188,16 +188,8 @@ def ranks_row(name: str, paths: list[Any], second: list[float]) -> Criterion:
         "0, 1, 2 in this order; within a factor 1.3 (the steps of the path are 1.22)",
         f"{'0, 1, 2' if grows else 'another order'}; {decimals(late)}",
         passed,
-        note="" if passed else LATE,
         seeds=len(paths),
     )
-
-
-LATE = (
-    "the homotopy's: beyond λ₁ a point and beyond λ₂ a line is a saddle, and a search takes the "
-    "little gradient that leads off for rest, be the noise small or large (a tolerance of 1e-8 "
-    "changed little in a trial); `Homotopy(curvature=True)` steps off"
-)
 
 
 def curvature_row(repulsion: str, paths: list[Any]) -> Criterion:
@@ -210,7 +202,6 @@ def curvature_row(repulsion: str, paths: list[Any]) -> Criterion:
         "≥ 0 (to 1e-6) at every map of the path: it has left all saddles",
         f"at {span(fractions)} of the maps",
         passed,
-        note="" if passed else LATE,
         seeds=len(paths),
     )
 

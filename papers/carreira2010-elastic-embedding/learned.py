@@ -71,17 +71,9 @@ def compared_affinities(name: str, sets: list[Data]) -> Iterator[Criterion]:
             "eigenmaps of max(w, 0) better than of W⁺ in every sample",
             listed,
             passed,
-            note="" if passed else NO_BETTER,
             seeds=len(sets) if len(sets) > 1 else 0,
         )
         yield nullspace(name, weight, models)
-
-
-NO_BETTER = (
-    "the claim: the positive part of what is learned is nearly the weights it came from "
-    "(correlations of .98 and more in a trial), so that eigenmaps hardly change, either way; what "
-    "is new is in the negative part, with which the lowest eigenvectors make worse maps"
-)
 
 
 def fitted(X: Any, weight: float) -> ElasticEmbedding:
@@ -151,15 +143,8 @@ def nullspace(name: str, weight: float, models: list[ElasticEmbedding]) -> Crite
         "< 1°",
         f"{span(angles, 1)}°; clearly negative eigenvalues {min(negative)}…{max(negative)}",
         max(angles) < 1,
-        note="" if max(angles) < 1 else CROWD,
         seeds=len(models) if len(models) > 1 else 0,
     )
-
-
-CROWD = (
-    "the search: other eigenvalues lie so near to 0 that eigenvectors mix with what little of the "
-    "gradient is left"
-)
 
 
 # ── E5.4 ─────────────────────────────────────────────────────────────────────────────────────
@@ -199,9 +184,6 @@ def lower_divergence(name: str, followed: list[Any], cold: list[Any]) -> Criteri
         f"in {wins} of {len(ours)}, median ratio {np.median(np.divide(ours, theirs)):.3f}; rank "
         f"grows from 1 to 2 in {grows}",
         passed,
-        note=""
-        if passed
-        else "the path follows one branch, and on some samples it is not the best",
         seeds=len(ours),
     )
 
@@ -223,7 +205,6 @@ def shape_of_affinities(name: str, models: list[Any], samples: list[Any]) -> Ite
         f"near {span(near, 3)}, lowest {span(middle, 4)} of the largest; last bin at most "
         f"{max(rest):.0e} of the lowest",
         passed,
-        note="" if passed else CURLED,
         seeds=len(models),
     )
     yield Criterion(
@@ -235,12 +216,6 @@ def shape_of_affinities(name: str, models: list[Any], samples: list[Any]) -> Ite
         max(errors) < 1e-2,
         seeds=len(models),
     )
-
-
-CURLED = (
-    "the map: it is curled, so that some points far apart on the sheet are close on the map and "
-    "repel; in the first sample pairs within 3 of each other have all of the last bin's weight"
-)
 
 
 EDGES = (0, 3, 6, 9, 12, 15, 20, 30, 50, 100)  # of distances on the sheet, 90 × 21

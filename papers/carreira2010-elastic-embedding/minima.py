@@ -130,12 +130,8 @@ def stationary_points(lab: Lab) -> Iterator[Criterion]:
                 "< 1e-3",
                 powers(values) + more,
                 max(values) < 1e-3,
-                note="" if max(values) < 1e-3 else TOO_FEW,
                 seeds=len(values),
             )
-
-
-TOO_FEW = "more steps than were allowed would be needed"
 
 
 # ── global convergence ───────────────────────────────────────────────────────────────────────
@@ -160,7 +156,6 @@ def global_convergence(lab: Lab) -> Iterator[Criterion]:
             "< 1e-4",
             powers(found),
             passed,
-            note="" if passed else TOO_FEW,
             seeds=len(found),
         )
 
@@ -204,15 +199,8 @@ def no_higher(
         f"{np.median(np.divide(followed, cold)):.3f} (no higher than from eigenmaps in "
         f"{as_good}, ratio {np.median(np.divide(followed, spectral)):.3f})",
         passed,
-        note="" if passed else ONE_BRANCH,
         seeds=len(followed),
     )
-
-
-ONE_BRANCH = (
-    "the path follows one branch, and on some samples it is not the best; under the published "
-    "constraint maps stay about as small as the kernel of repulsion while λ grows"
-)
 
 
 def without_repulsion(objectives: list[Pairwise]) -> Iterator[Criterion]:

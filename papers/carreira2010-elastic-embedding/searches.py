@@ -149,7 +149,6 @@ def compared(
         f"(conjugate gradients {listed('conjugate gradients')}; degrees vary by a factor "
         f"{degrees:.1f})",
         twice,
-        note="" if twice else NOT_TWICE,
         seeds=seeds,
     )
     no_more = all(c["spectral direction"] <= c["fixed point"] for c in costs.values())
@@ -160,7 +159,6 @@ def compared(
         "no more evaluations at any λ",
         f"{listed('spectral direction')} against {listed('fixed point')}",
         no_more,
-        note="" if no_more else SPECTRAL,
         seeds=seeds,
     )
     fewer = all(c["diagonal Hessian"] <= c["fixed point"] for c in costs.values())
@@ -171,7 +169,6 @@ def compared(
         "no more evaluations at any λ",
         f"{listed('diagonal Hessian')} against {listed('fixed point')}",
         fewer,
-        note="" if fewer else DIAGONAL,
         seeds=seeds,
     )
     best = all(
@@ -185,23 +182,8 @@ def compared(
         "no more evaluations at any λ",
         f"{listed('L-BFGS with spectral direction')} (plain L-BFGS {listed('L-BFGS')})",
         best,
-        note="" if best else SPECTRAL,
         seeds=seeds,
     )
-
-
-NOT_TWICE = (
-    "the claim is not confirmed here: degrees of these weights differ little, so that dividing by "
-    "4D⁺ hardly changes the direction of the gradient, and its length is what a line search finds"
-)
-SPECTRAL = (
-    "of the method: at the largest λ repulsion, which the spectral direction leaves out, has most "
-    "of the curvature, and steps of one are too long"
-)
-DIAGONAL = (
-    "the claim is confirmed at the largest λ only: steps are shorter, and a few more are needed "
-    "where steps of one are right anyway"
-)
 
 
 def number(value: float) -> str:
@@ -231,7 +213,6 @@ def shortened_steps(
         "0 for λ ≤ 100·λ₁",
         ", ".join(f"{s:.3f}" for s in fixed.values()),
         none,
-        note="" if none else HALVED,
         seeds=seeds,
     )
     few = all(fraction < 0.05 for fraction in diagonal.values())
@@ -242,12 +223,8 @@ def shortened_steps(
         "< .05 at all λ",
         ", ".join(f"{s:.3f}" for s in diagonal.values()),
         few,
-        note="" if few else HALVED,
         seeds=seeds,
     )
-
-
-HALVED = "steps of one are too long there; the line search cannot be left out"
 
 
 def draw_costs(lab: Lab, costs: dict[float, dict[str, float]]) -> None:
