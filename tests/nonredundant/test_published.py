@@ -102,7 +102,7 @@ def test_coordinates_of_3500_digits():
 def test_a_warning_if_the_tolerance_is_not_met():
     X = load_digits().data[:600]
     smoother = KernelSmoother(max_columns=10, exact_up_to=0)
-    with pytest.warns(ConvergenceWarning, match=r"leaves out 0\.\d+ of its trace with 10 columns"):
+    with pytest.warns(ConvergenceWarning, match=r"eigenvalue of 0\.\d+ with 10 columns"):
         fitted(LE, X, 3, smoother)
 
 

@@ -26,6 +26,8 @@ from manifoldry.util.validation import available_memory, row_blocks
 LocalFit = Literal["nadaraya_watson", "local_linear"]
 LOCAL_FITS = ("nadaraya_watson", "local_linear")
 POINT_WEIGHTS = ("mass", "uniform")
+# Singular values below this fraction of the largest are ignored (Blau & Michaeli 2017).
+CUTOFF = 0.03
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,14 @@ class KernelSmoother:
         restricted (points as far as the last one are included). None means all points. The
         publication used as many as fit into memory.
     tol : float, default=None
-        Accuracy for more than 500 points: the n × n matrix is replaced by one of low rank that
-        leaves out at most this fraction of its trace. None means 1e-5 for up to `exact_up_to`
-        points and beyond that 0.01, or 0.001 for local linear fits. 0 means that the matrix itself
-        is used for any number of points.
+        Accuracy for more than 500 points: the n × n matrix, whose largest eigenvalue is 1, is
+        replaced by one of low rank, and what that leaves out has no eigenvalue above `tol`
+        (estimated from a random sample). None means 1e-8 for up to `exact_up_to` points and beyond
+        that 0.03, the cutoff of the singular values, or 0.003 for local linear fits. 0 means that
+        the matrix itself is used for any number of points.
     max_columns : int, default=5000
         Maximum number of columns of the low-rank factor for more than `exact_up_to` points. If it
-        does not reach `tol`, a warning states the fraction that is left out.
+        does not reach `tol`, a warning states what is left out.
     exact_up_to : int, default=4000
         Number of points up to which the matrix itself is used if n/2 columns do not reach `tol`.
 
@@ -85,12 +88,12 @@ class KernelSmoother:
         return mass if self.point_weights == "mass" else np.ones(len(mass))
 
     def tolerance(self, n: int) -> float:
-        """Fraction of the trace that may be left out for n points."""
+        """Largest eigenvalue that may be left out for n points."""
         if self.tol is not None:
             return self.tol
         if n <= self.exact_up_to:
-            return 1e-5
-        return 1e-3 if self.linear else 1e-2
+            return 1e-8
+        return 0.1 * CUTOFF if self.linear else CUTOFF
 
     @property
     def linear(self) -> bool:
@@ -144,7 +147,7 @@ def smoother_functions(
     bandwidth: float,
     smoother: KernelSmoother | None = None,
     *,
-    cut: float = 0.03,
+    cut: float = CUTOFF,
     most: int | None = None,
     factor_from: int = 500,
 ) -> SmootherFunctions:
@@ -305,15 +308,15 @@ def _check_matrix_memory(n: int) -> None:
     if free is not None and needed > free:
         raise MemoryError(
             f"the smoother of {n} points needs {needed / 1e9:.1f} GB as a matrix, but "
-            f"{free / 1e9:.1f} GB are free; pass smoother=KernelSmoother(tol=0.01)"
+            f"{free / 1e9:.1f} GB are free; pass smoother=KernelSmoother(tol=0.03)"
         )
 
 
 def _warn_if_inaccurate(factor: KernelFactor, tol: float, q: int) -> None:
     if factor.left_out > tol:
         warn(
-            f"the smoother for coordinate {q} (counted from 0) leaves out {factor.left_out:.2g} of "
-            f"its trace with {len(factor.pivots)} columns, where tol={tol:g} is allowed: "
+            f"the smoother for coordinate {q} (counted from 0) leaves out an eigenvalue of "
+            f"{factor.left_out:.2g} with {len(factor.pivots)} columns, where tol={tol:g} is allowed: "
             "this coordinate and later ones may differ from the exact ones; pass a larger "
             "bandwidth, or smoother=KernelSmoother(...) with more max_columns or a larger tol",
             ConvergenceWarning,
