@@ -15,6 +15,7 @@ from manifoldry.extension.regression import LocalRegression
 from manifoldry.metrics import procrustes
 
 EDGE = 5.0  # arc length of the training data; the S-curve has length 3π
+SETTINGS = {"λ = 100": (100.0, 20), "λ = 100, perplexity 40": (100.0, 40), "λ = 10000": (1e4, 20)}
 BEYOND = (0.1, 0.2, 0.4, 0.8)  # distances beyond the boundary; the radius of the curve is 1
 
 
@@ -27,13 +28,13 @@ class Seen(NamedTuple):
     motion: Any
 
     @classmethod
-    def of(cls, n: int, seed: int, weight: float) -> "Seen":
+    def of(cls, n: int, seed: int, weight: float, perplexity: int) -> "Seen":
         sample = make_s_curve(n, random_state=seed)
         seen = sample.coordinates[:, 0] < EDGE
         X = sample.X[seen]
         model = ElasticEmbedding(
             2,
-            perplexity=20,
+            perplexity=perplexity,
             weight=weight,
             repulsion="squared_distance",
             init="spectral",
@@ -90,15 +91,15 @@ def backward_maps(seen: Seen) -> dict[str, Any]:
 
 def beyond_the_edge(lab: Lab) -> Iterator[Criterion]:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for weight in (100.0, 1e4):
-        sheets = [Seen.of(lab.choose(800, 200), seed, weight) for seed in lab.seeds(5)]
+    for name, setting in SETTINGS.items():
+        sheets = [Seen.of(lab.choose(800, 200), seed, *setting) for seed in lab.seeds(5)]
         reached = [projected(seen) for seen in sheets]
         errors = [rebuilt(seen) for seen in sheets]
         outermost = np.array([seen.reached(seen.model.embedding_).max() for seen in sheets])
-        yield from projection_rows(weight, reached, outermost)
+        yield from projection_rows(name, reached, outermost)
         for which in ("own, published widths", "own"):
-            yield reconstruction_row(weight, errors, which)
-    draw_beyond(axes, reached, errors, weight)
+            yield reconstruction_row(name, errors, which)
+    draw_beyond(axes, reached, errors, name)
     lab.save(figure, "beyond")
 
 
@@ -134,7 +135,7 @@ def mean(figures: list[dict[str, Any]], name: str) -> Any:
 
 
 def projection_rows(
-    weight: float, reached: list[dict[str, Any]], outermost: Any
+    name: str, reached: list[dict[str, Any]], outermost: Any
 ) -> Iterator[Criterion]:
     seeds, at = len(reached), ", ".join(map(str, BEYOND))
     own = np.array([f["own"] for f in reached])
@@ -142,7 +143,7 @@ def projection_rows(
     beyond = bool((own > 0).all())
     yield Criterion(
         "E5.6",
-        f"λ = {weight:g}, points {at} past the edge: how far past it they are put",
+        f"{name}, points {at} past the edge: how far past it they are put",
         "extrapolates beyond the data set",
         "past the edge at every distance and seed",
         f"own {decimals(own.mean(axis=0))}{within_edge(own, outermost)}; local means "
@@ -155,7 +156,7 @@ def projection_rows(
     better = bool((np.abs(own - target) < np.abs(regression - target)).all())
     yield Criterion(
         "E5.6",
-        f"λ = {weight:g}: error of that distance, own against local means",
+        f"{name}: error of that distance, own against local means",
         "regression cannot leave the hull",
         "smaller at every distance and seed",
         f"{decimals(np.abs(own - target).mean(axis=0))} against "
@@ -177,13 +178,12 @@ def within_edge(own: Any, outermost: Any) -> str:
     return f" ({'; '.join([*missed, farther])})"
 
 
-def reconstruction_row(weight: float, errors: list[dict[str, Any]], which: str) -> Criterion:
+def reconstruction_row(name: str, errors: list[dict[str, Any]], which: str) -> Criterion:
     own, means = mean(errors, which), mean(errors, "local means")
     passed = bool((own < means).all())
     return Criterion(
         "E5.6",
-        f"λ = {weight:g}, {which}: error of the sheet rebuilt {', '.join(map(str, BEYOND))} past "
-        "the edge",
+        f"{name}, {which}: error of the sheet rebuilt {', '.join(map(str, BEYOND))} past the edge",
         "extrapolates beyond the data set",
         "own below local means, at every distance",
         f"own {decimals(own)}; local means {decimals(means)}; local regression "
@@ -193,12 +193,12 @@ def reconstruction_row(weight: float, errors: list[dict[str, Any]], which: str) 
     )
 
 
-def draw_beyond(axes: Any, reached: list[Any], errors: list[Any], weight: float) -> None:
-    for name in reached[0]:
-        axes[0].plot(BEYOND, mean(reached, name), "o-", markersize=4, label=name)
-        axes[1].plot(BEYOND, mean(errors, name), "o-", markersize=4, label=name)
+def draw_beyond(axes: Any, reached: list[Any], errors: list[Any], title: str) -> None:
+    for method in reached[0]:
+        axes[0].plot(BEYOND, mean(reached, method), "o-", markersize=4, label=method)
+        axes[1].plot(BEYOND, mean(errors, method), "o-", markersize=4, label=method)
     axes[0].plot(BEYOND, BEYOND, "k:", label="true")
-    axes[0].set_title(f"λ = {weight:g}: where points are put", fontsize=8)
+    axes[0].set_title(f"{title}: where points are put", fontsize=8)
     axes[1].set_title("error of what is rebuilt", fontsize=8)
     for ax in axes:
         ax.set_xlabel("distance past the edge", fontsize=8)

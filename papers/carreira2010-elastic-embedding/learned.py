@@ -156,15 +156,17 @@ def homotopies_of_sne(lab: Lab) -> Iterator[Criterion]:
     figure, axes = plt.subplots(2, 3, figsize=(9, 5), layout="constrained")
     for row, (name, method) in zip(axes, METHODS.items(), strict=True):
         samples = [make_swiss_roll(lab.choose(500, 120), random_state=s) for s in lab.seeds(10)]
-        followed = [
-            method(2, perplexity=8, optimizer=Homotopy(30)).fit(sample.X) for sample in samples
-        ]
+        followed, straighter = (
+            [method(2, perplexity=p, optimizer=Homotopy(30)).fit(s.X) for s in samples]
+            for p in (8, 5)
+        )
         cold = [
             method(2, perplexity=8, init="random", random_state=seed).fit(sample.X)
             for seed, sample in enumerate(samples)
         ]
         yield lower_divergence(name, followed, cold)
         yield from shape_of_affinities(name, followed, samples)
+        yield from shape_of_affinities(f"{name}, perplexity 5", straighter, samples)
         draw_sne(row, name, followed[0], cold[0], samples[0])
     lab.save(figure, "sne")
 
