@@ -60,7 +60,7 @@ def minimize_energies(
     starts: Array,
     rows: IntArray,
     tolerance: float = 1e-10,
-    max_iter: int = 200,
+    max_iter: int = 2000,
     value_tolerance: float = 1e-9,
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Minimize the energies `rows` from `starts`; return minimizers, energies, and convergence.

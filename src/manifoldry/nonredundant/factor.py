@@ -26,7 +26,7 @@ class KernelFactor:
     pivots: IntArray  # (m,): L = K[:, pivots] L[pivots]⁻ᵀ
     residual: Array  # (n,): diagonal of K − L Lᵀ
     left_out: float
-    """Largest eigenvalue of diag(K w)⁻¹ (K − L Lᵀ) diag(w), estimated; that of the smoother is 1."""
+    """Estimate of the largest eigenvalue of diag(K w)⁻¹ (K − L Lᵀ) diag(w)."""
 
     def smoothed(self, weights: Array, values: Array) -> Array:
         """Kernel sums K diag(w) X, with the residual diagonal added to L Lᵀ."""

@@ -316,8 +316,8 @@ def _warn_if_inaccurate(factor: KernelFactor, tol: float, q: int) -> None:
     if factor.left_out > tol:
         warn(
             f"the smoother for coordinate {q} (counted from 0) leaves out an eigenvalue of "
-            f"{factor.left_out:.2g} with {len(factor.pivots)} columns, where tol={tol:g} is allowed: "
-            "this coordinate and later ones may differ from the exact ones; pass a larger "
+            f"{factor.left_out:.2g} with {len(factor.pivots)} columns, where tol={tol:g} is "
+            "allowed: this coordinate and later ones may differ from the exact ones; pass a larger "
             "bandwidth, or smoother=KernelSmoother(...) with more max_columns or a larger tol",
             ConvergenceWarning,
         )
