@@ -67,11 +67,14 @@ def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> Ker
     total = np.full(n, weights.sum())
     while True:
         share = weights * residual / total  # diagonal of what is left out of the smoother
-        draws = max(_SMALLEST_BLOCK, m // 4)
-        drawn = rng.choice(n, draws, p=share / share.sum())
+        left_out, draws = float(share.sum()), max(_SMALLEST_BLOCK, m // 4)
+        if left_out <= tol:  # the sum of all eigenvalues
+            break
+        drawn = rng.choice(n, draws, p=share / left_out)
         distinct, counts = np.unique(drawn, return_counts=True)
         S = gaussian_kernel(Z[distinct], Z[distinct]) - (L[distinct, :m] @ L[distinct, :m].T)
-        left_out = sampled_norm(S, residual[distinct], counts, share.sum())
+        # No eigenvalue of the smoother exceeds one.
+        left_out = min(1.0, sampled_norm(S, residual[distinct], counts, left_out))
         room = max_columns - m
         if left_out <= tol or room == 0:
             break
@@ -91,13 +94,13 @@ def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> Ker
     return KernelFactor(L[:, :m], pivots[:m], residual, left_out)
 
 
-def sampled_norm(S: Array, diagonal: Array, counts: Array, trace: float) -> float:
+def sampled_norm(S: Array, diagonal: Array, counts: IntArray, trace: float) -> float:
     """Estimate of the largest eigenvalue of a matrix from its entries `S` at random points.
 
     The points are drawn, `counts` times each, with probabilities proportional to the diagonal of
     the matrix, which sums to `trace`; `S` and `diagonal` may have other scales in each row and
-    column than the matrix. The estimate is too high on average, by at most the trace over the
-    number of draws.
+    column than the matrix. The estimate is too high rather than too low: the more draws there are
+    for the trace, the less.
     """
     scale = np.sqrt(counts / np.maximum(diagonal, np.finfo(float).tiny))
     values = np.linalg.eigvalsh(scale[:, None] * S * scale)
