@@ -96,7 +96,7 @@ def _warn_if_nonlinear(optimizer: LineSearchDescent) -> None:
         name, filter = type(optimizer).__name__, type(optimizer.filter).__name__
         warn(
             f"{filter} depends on the gradient, but {name} assumes a fixed linear operator, so its "
-            f"directions may be poor; use GradientDescent({filter}())",
+            "directions may be poor; pass the same filter to GradientDescent",
             ConvergenceWarning,
         )
 
