@@ -35,6 +35,9 @@ MODELS = {
     "CorrectedExtension, landmarks": mf.NonRedundant(mf.Isomap(n_neighbors=8, n_landmarks=40)),
     "OptimizedExtension": mf.SymmetricSNE(max_iter=50),
     "OptimizedExtension, weights": mf.ElasticEmbedding(weight=10, max_iter=50),
+    "OptimizedExtension, normalized": mf.ElasticEmbedding(
+        weight=10, max_iter=50, extension="normalized"
+    ),
     "OptimizedExtension, elastic inverse": mf.ElasticEmbedding(
         weight=10, max_iter=50, inverse="elastic"
     ),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from scipy.spatial import ConvexHull
 from scipy.spatial.distance import cdist
 
 from manifoldry.exceptions import ExtensionWarning
@@ -339,11 +340,30 @@ def test_clusters_that_do_not_see_each_other(method, rng):
 
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_a_single_neighbor(method, rng):
-    """SNE then has no minimizer but infinity: flat ground is where it stops."""
+    """SNE has no minimizer then if the neighbor is a corner of the convex hull."""
     Y = rng.normal(size=(30, 2))
-    placed = new_point_optimizer(method, Y).minimize(np.eye(30)[:5])
-    assert np.isfinite(placed.positions).all()
-    assert (np.linalg.norm(placed.positions - Y[:5], axis=1) < 40).all()
+    corners = ConvexHull(Y).vertices
+    radius = np.linalg.norm(Y - Y.mean(axis=0), axis=1).max()
+    optimizer = new_point_optimizer(method, Y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        placed = optimizer.minimize(np.eye(30))
+    out = np.linalg.norm(placed.positions - Y.mean(axis=0), axis=1)
+    assert placed.converged.all()
+    assert (out <= 2.0001 * radius).all()
+    if method != "sne":
+        assert not caught
+        return
+    (message,) = {str(warning.message) for warning in caught}
+    limited = np.isclose(out, 2 * radius)
+    assert message.startswith(f"the places of {limited.sum()} new points are not determined")
+    assert set(np.flatnonzero(limited)) == set(corners)
+    # The objective of a corner decreases from its neighbor to where it was placed.
+    P = np.exp(-cdist(placed.positions, Y, "sqeuclidean"))
+    at_place = -np.log(P[np.arange(30), np.arange(30)] / P.sum(axis=1))
+    np.testing.assert_allclose(placed.values[corners], at_place[corners], atol=1e-9)
+    Q = np.exp(-cdist(Y, Y, "sqeuclidean"))
+    assert (at_place < -np.log(1 / Q.sum(axis=1)))[corners].all()
 
 
 def test_rows_with_fewer_neighbors_than_starts(rng):

@@ -1,6 +1,8 @@
 """New points of the elastic embedding by the kernel of its training affinities."""
 
 import pickle
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,9 +10,11 @@ from scipy import sparse
 from scipy.optimize import brentq, minimize
 from scipy.spatial.distance import cdist
 from scipy.special import entr, softmax
+from sklearn.base import clone
+from sklearn.datasets import load_digits
 
 import manifoldry as mf
-from manifoldry.affinity import Gaussian
+from manifoldry.affinity import Entropic, Gaussian, SelfTuning
 from manifoldry.datasets import make_s_curve, make_swiss_roll
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.metrics import procrustes
@@ -210,3 +214,189 @@ def test_far_points_of_the_other_methods_stay_on_the_rim(roll, method):
     near = np.argsort(-(X @ direction))[:PERPLEXITY]
     spread = np.linalg.norm(Y[near] - Y[near].mean(axis=0), axis=1).max()
     assert np.linalg.norm(placed[2] - Y[near].mean(axis=0)) < spread + 0.3 * size
+
+
+@pytest.fixture(scope="module")
+def cloud():
+    return np.random.default_rng(0).normal(size=(300, 4))
+
+
+def test_far_points_of_sne_with_one_bandwidth_are_limited(cloud):
+    """All probability is on one point of the rim: they landed at 86, 449 and 449 in silence."""
+    X, new = cloud[:60], np.outer([3.0, 10.0, 1e2, 1e4, 1e8], [1, 0, 0, 0])
+    model = mf.SNE(gamma=0.5).fit(X)
+    Y = model.embedding_
+    size = np.linalg.norm(Y - Y.mean(axis=0), axis=1).max()
+    with pytest.warns(ExtensionWarning, match="places of 3 new points are not determined"):
+        placed = model.transform(new)
+    out = np.linalg.norm(placed - Y.mean(axis=0), axis=1)
+    np.testing.assert_allclose(out[2:], 2 * size)
+    side = Y[X[:, 0].argmax()] - Y.mean(axis=0)
+    assert ((placed[2:] - Y.mean(axis=0)) @ side > 0).all()
+    # Where there is a minimizer, the means under both probabilities are equal.
+    D = squared(new[:2], X)
+    D[[0, 1], D.argmax(axis=1)] = np.inf  # each point has 59 neighbors
+    P, Q = softmax(-0.5 * D, axis=1), softmax(-squared(placed[:2], Y), axis=1)
+    np.testing.assert_allclose(P @ Y, Q @ Y, atol=1e-8)
+
+
+def test_far_points_of_symmetric_sne_with_one_bandwidth_stay_at_their_neighbor(cloud):
+    X = cloud[:60]
+    model = mf.SymmetricSNE(gamma=0.5).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        placed = model.transform(np.outer([1e2, 1e4, 1e8], [1, 0, 0, 0]))
+    nearest = model.embedding_[X[:, 0].argmax()]
+    assert (np.linalg.norm(placed - nearest, axis=1) < 1).all()
+
+
+# ---------------------------------------------------------------- duplicated rows
+
+
+def test_duplicates_hardly_change_the_places_of_new_points(cloud):
+    """Their widths of zero once made "3 rows have no affinity" of these four."""
+    new = np.outer([2.0, 2.5, 3.0, 4.0], np.ones(4))
+    one = mf.ElasticEmbedding(weight=WEIGHT)
+    plain = np.linalg.norm(one.fit(cloud[:200]).transform(new), axis=1)
+    copied = one.fit(np.vstack([cloud[:200], np.full((30, 4), 1.5)]))
+    out = np.linalg.norm(copied.transform(new), axis=1)
+    np.testing.assert_allclose(out, plain, rtol=0.2)
+    assert (np.diff(out) > 0).all()
+    beside = copied.transform(np.full((1, 4), 1.5 + 1e-6)) - copied.embedding_[-1]
+    assert np.linalg.norm(beside) < 1
+
+
+def test_a_point_whose_neighbors_are_all_duplicates(cloud):
+    """X[0] + 3 once landed a million units away."""
+    X, settings = cloud[:60], {"weight": WEIGHT, "perplexity": 5}
+    new = X[:1] + 3
+    plain = np.linalg.norm(mf.ElasticEmbedding(**settings).fit(X).transform(new))
+    model = mf.ElasticEmbedding(**settings).fit(np.vstack([X, np.repeat(X[:1], 20, axis=0)]))
+    assert np.linalg.norm(model.transform(new)) < 1.5 * plain
+    # All 15 neighbors of this one are copies of X[0].
+    placed = model.transform(X[:1] + 1e-3) - model.embedding_[0]
+    assert np.linalg.norm(placed) < 2
+
+
+def test_bandwidths_of_new_points_leave_out_those_of_duplicates():
+    rows = np.array([[0.0], [1.0], [2.2], [3.7], [5.5], [6.9]])
+    X = np.vstack([rows, np.full((4, 1), 9.0)])
+    weights = Entropic(perplexity=2).fit(NeighborGraph.build(X, 5))
+    known, tied = weights.bandwidths, np.arange(10) >= 6
+    assert (known.widths == 0).tolist() == tied.tolist()
+    own = NeighborGraph.build(X, 5).query(np.array([[8.0], [9.1]]))[0]
+    found = known.interpolated(own, np.array([-1, -1]))
+    for i, x in enumerate((8.0, 9.1)):
+        near = np.argsort(np.abs(X[:, 0] - x), kind="stable")[:5]
+        near = near[~tied[near]]
+        w = 1 / (X[near, 0] - x) ** 2
+        w /= w.sum()
+        assert np.isclose(found.widths[i], np.exp(w @ np.log(known.widths[near])))
+        assert np.isclose(found.log_totals[i], w @ known.log_totals[near])
+        assert np.isclose(found.nearest[i], w @ known.nearest[near])
+    own = NeighborGraph.build(X, 4).query(np.array([[9.1]]))[0]
+    found = known.interpolated(own, np.array([-1]))
+    assert np.isclose(found.widths[0], np.exp(np.log(known.widths[:6]).mean()))
+
+
+def test_without_any_bandwidth_all_neighbors_weigh_the_same():
+    """Every point of a simplex has all others at one distance."""
+    model = mf.ElasticEmbedding(weight=WEIGHT, perplexity=3).fit(np.eye(12))
+    W, _ = model.extension_.affinity.rows(np.full((1, 12), 2.0))
+    assert W.nnz == 9
+    assert (W.data == W.data[0]).all()
+    assert np.isfinite(model.transform(np.full((1, 12), 2.0))).all()
+
+
+# ---------------------------------------------------------------- other affinities
+
+
+@pytest.mark.parametrize("affinity", ["gaussian", "self_tuning"])
+def test_distances_grow_in_proportion_with_other_affinities(cloud, affinity):
+    """Self-tuning ones with the point's own scale: 5, 11 and 88."""
+    X, new = cloud[:200], np.outer([10.0, 1e2, 1e4], np.ones(4))
+    model = mf.ElasticEmbedding(weight=WEIGHT, affinity=affinity).fit(X)
+    out = np.linalg.norm(model.transform(new), axis=1)
+    np.testing.assert_allclose(out / out[2], new[:, 0] / new[2, 0], rtol=0.35)
+    W, log_scale = model.extension_.affinity.rows(X)
+    rows = W.toarray() * np.exp(log_scale)[:, None]
+    np.testing.assert_allclose(rows, 200 * model.affinity_.toarray(), atol=1e-12)
+
+
+def test_self_tuning_scales_are_means_of_those_of_the_neighbors(cloud):
+    X, x, k = cloud[:80], cloud[100] + 2, 12
+    graph = NeighborGraph.build(X, k)
+    D, d = cdist(X, X), cdist(x[None], X)[0]
+    scales = np.sort(D, axis=1)[:, 7]
+    near = np.argsort(d)[:k]
+    mine = np.exp(np.average(np.log(scales[near]), weights=1 / d[near] ** 2))
+    own = graph.query(x[None])[0]
+    frozen = SelfTuning().fit(graph).frozen(own, np.array([-1]))
+    expected = d[own.indices] ** 2 / (mine * scales[own.indices])
+    np.testing.assert_allclose(frozen.exponents(own, own), expected)
+
+
+def test_binary_affinities_do_not_vanish_so_that_far_points_move_out_slowly(cloud):
+    """Only the squared distances of the repulsion grow: with the logarithm of the distance."""
+    model = mf.ElasticEmbedding(weight=WEIGHT, affinity="binary").fit(cloud[:200])
+    out = np.linalg.norm(model.transform(np.outer([10.0, 1e2, 1e4, 1e8], np.ones(4))), axis=1)
+    size = np.linalg.norm(model.embedding_, axis=1).max()
+    assert (np.diff(out) > 0).all()
+    assert out[-1] < size + np.sqrt(2 * np.log(1e8))
+
+
+# ---------------------------------------------------------------- extension="normalized"
+
+
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
+def test_normalized_rows_are_neighbor_probabilities(cloud):
+    X, new = cloud[:200], cloud[200:] + 0.5
+    model = mf.ElasticEmbedding(weight=WEIGHT, extension="normalized").fit(X)
+    P, log_scale = model.extension_.affinity.rows(np.vstack([new, [[1e6] * 4]]))
+    assert log_scale is None
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    perplexities = np.exp(entr(P.toarray()).sum(axis=1))
+    np.testing.assert_allclose(perplexities, model.perplexity_, rtol=1e-6)
+    Q = mf.SNE(perplexity=20, init="pca", max_iter=1).fit(X).extension_.affinity.rows(new)[0]
+    np.testing.assert_allclose(P[:-1].toarray(), Q.toarray(), atol=1e-12)
+
+
+def test_far_points_stay_near_the_rim_with_normalized_rows(cloud):
+    new = np.outer([10.0, 1e2, 1e4, 1e8], np.ones(4))
+    both = {}
+    for name in ("kernel", "normalized"):
+        model = mf.ElasticEmbedding(weight=WEIGHT, repulsion="uniform", extension=name)
+        both[name] = np.linalg.norm(model.fit(cloud[:200]).transform(new[:3]), axis=1)
+        size = np.linalg.norm(model.embedding_, axis=1).max()
+    assert (both["normalized"] < 1.3 * size).all()
+    assert both["kernel"][2] > 1000 * size
+
+
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+def test_names_of_the_extension(cloud):
+    X, new = cloud[:100], cloud[100:110]
+    make = partial(mf.ElasticEmbedding, weight=WEIGHT, init="pca", max_iter=20)
+    default, kernel, rows = (make(extension=name).fit(X) for name in (None, "kernel", "normalized"))
+    np.testing.assert_array_equal(kernel.transform(new), default.transform(new))
+    np.testing.assert_array_equal(rows.embedding_, default.embedding_)
+    assert np.abs(rows.transform(new) - default.transform(new)).max() > 0.01
+    np.testing.assert_array_equal(rows.transform(X), rows.embedding_)
+    again = pickle.loads(pickle.dumps(clone(rows).fit(X)))
+    np.testing.assert_array_equal(again.transform(new), rows.transform(new))
+    match = "extension='probability' must be None, 'kernel', 'normalized' or a regressor"
+    with pytest.raises(TypeError, match=match):
+        make(extension="probability").fit(X)
+    for other in (mf.SNE, mf.TSNE, mf.UKR, mf.LLE):
+        with pytest.raises(TypeError, match="extension='normalized' must be None or a regressor"):
+            other(extension="normalized").fit(X)
+
+
+@pytest.mark.slow
+def test_normalized_rows_place_held_out_digits_more_accurately():
+    X, y = load_digits(return_X_y=True)
+    right = {}
+    for name in ("kernel", "normalized"):
+        model = mf.ElasticEmbedding(weight=WEIGHT, extension=name).fit(X[:800])
+        nearest = squared(model.transform(X[800:1200]), model.embedding_).argmin(axis=1)
+        right[name] = (y[:800][nearest] == y[800:1200]).mean()
+    assert right["normalized"] > right["kernel"] + 0.01

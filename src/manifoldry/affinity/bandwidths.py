@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.threads import map_threads
@@ -202,12 +201,20 @@ class Bandwidths:
         """Bandwidths of the query points of `own`, from those of their neighbors.
 
         They are means with weights 1/d² (of the widths: geometric means), and those of the training
-        point ``known[i]`` if query point i is identical to one; `known` is -1 otherwise.
+        point ``known[i]`` if query point i is identical to one; `known` is -1 otherwise. Neighbors
+        of width zero, such as duplicates, or infinity say nothing about the scale of the data and
+        are left out; if no neighbor is left, the means are those of all training points. If no
+        training point has a width, all neighbors get equal weights.
         """
-        S = own.matrix(_closeness(own))
-        S = sparse.diags_array(1 / np.maximum(S.sum(axis=1), 1.0)) @ S
-        widths = np.exp(S @ np.log(np.clip(self.widths, _MIN_SQUARE, _MAX_SQUARE)))
-        out = Bandwidths(S @ self.nearest, widths, S @ self.log_totals)
+        usable = (self.widths > 0) & np.isfinite(self.widths)
+        if not usable.any():
+            usable[:] = True
+            widths = np.full(len(self.widths), np.inf)
+        else:
+            widths = np.where(usable, self.widths, 1.0)
+        values = np.stack([self.nearest, np.log(widths), self.log_totals], axis=1)
+        nearest, log_widths, log_totals = neighbor_means(own, values, usable).T.copy()
+        out = Bandwidths(nearest, np.exp(log_widths), log_totals)
         same = np.flatnonzero(known >= 0)
         for mine, theirs in zip(vars(out).values(), vars(self).values(), strict=True):
             mine[same] = theirs[known[same]]
@@ -232,14 +239,21 @@ class Bandwidths:
         return np.where(excess == 0, 0.0, squared) + self.log_totals[points]
 
 
-def _closeness(graph: NeighborGraph) -> Array:
-    """(nearest distance/distance)² of each edge, one for the nearest neighbor."""
-    filled = np.diff(graph.indptr) > 0
-    nearest = np.zeros(graph.n_query)
-    nearest[filled] = graph.distances[graph.indptr[:-1][filled]]
+def neighbor_means(own: NeighborGraph, values: Array, usable: NDArray[np.bool_]) -> Array:
+    """Means of `values`, (n_reference, m), over the neighbors in `own`, with weights 1/d².
+
+    Only `usable` neighbors count; without any, the mean is that of all usable training points.
+    """
+    kept = usable[own.indices]
+    nearest = np.full(own.n_query, np.inf)
+    np.minimum.at(nearest, own.rows[kept], own.distances[kept])
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = nearest[graph.rows] / graph.distances
-    return np.where(graph.distances > 0, ratio, 1.0) ** 2
+        ratio = np.where(own.distances > 0, nearest[own.rows] / own.distances, 1.0)
+    S = own.matrix(np.where(kept, ratio, 0.0) ** 2)
+    total = S.sum(axis=1)
+    means = S @ np.where(usable[:, None], values, 0.0) / np.maximum(total, 1.0)[:, None]
+    means[total == 0] = values[usable].mean(axis=0)
+    return np.asarray(means)
 
 
 def _lengths(graph: NeighborGraph, rows: IntArray) -> Array:

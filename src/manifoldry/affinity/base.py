@@ -57,6 +57,11 @@ class Affinity(ABC):
         """Number of neighbors required for `n` points, or None for the default of the graph."""
         return None
 
+    @property
+    def has_given_width(self) -> bool:
+        """Whether the weights are a given function of distance, not fitted to a graph."""
+        return False
+
 
 @dataclass(frozen=True, eq=False)
 class Weights(ABC):
@@ -76,13 +81,29 @@ class Weights(ABC):
         return self.exponents(own, reverse)
 
     def frozen(self, own: NeighborGraph, known: IntArray) -> "Weights":
-        """Weights for the query points of `own` as a function of distance alone, for any distance.
+        """Weights for the query points of `own` with the constants of the training points.
 
-        Nothing is normalized or fitted to a new point, so that its weights vanish far from the
-        data. `known` is the training point identical to each query point, or -1. By default the
-        weights themselves.
+        Nothing is normalized or fitted to a new point, so that weights which decrease with the
+        distance vanish far from the data. `known` is the training point identical to each query
+        point, or -1. By default the weights themselves: to be defined by weights with a bandwidth
+        per point.
         """
         return self
+
+    def probability_exponents(self, own: NeighborGraph) -> Array:
+        """−log of each edge's neighbor probability: of its weight, divided by the row's sum."""
+        with np.errstate(over="ignore"):
+            exponents = self.exponents(own, own)
+        smallest, total = np.full(own.n_query, np.inf), np.zeros(own.n_query)
+        np.minimum.at(smallest, own.rows, exponents)
+        if not np.isfinite(smallest[own.rows]).all():
+            raise ValueError(
+                f"{int(np.isinf(smallest[own.rows]).sum())} edges are so long that gamma·d² "
+                "overflows; rescale X or pass a smaller gamma"
+            )
+        relative = exponents - smallest[own.rows]
+        np.add.at(total, own.rows, np.exp(-relative))
+        return np.asarray(relative + np.log(total)[own.rows])
 
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""

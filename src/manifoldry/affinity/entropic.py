@@ -104,6 +104,9 @@ class EntropicWeights(Weights):
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
         return self.bandwidths.exponents(reverse.distances, reverse.indices)
 
+    def probability_exponents(self, own: NeighborGraph) -> Array:
+        return self.exponents(own, own)
+
     def frozen(self, own: NeighborGraph, known: IntArray) -> "FrozenEntropicWeights":
         mine = self.bandwidths.interpolated(own, known)
         return FrozenEntropicWeights(self.symmetrize, mine, self.bandwidths)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from manifoldry.affinity.bandwidths import neighbor_means
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count, check_positive
@@ -36,6 +37,10 @@ class Gaussian(Affinity):
     """
 
     gamma: float | None = None
+
+    @property
+    def has_given_width(self) -> bool:
+        return self.gamma is not None
 
     def fit(self, graph: NeighborGraph) -> "GaussianWeights":
         if self.gamma is not None:
@@ -72,7 +77,7 @@ def typical_length(graph: NeighborGraph) -> float:
 
 @dataclass(frozen=True)
 class Binary(Affinity):
-    """Weight one for each edge; there is no bandwidth."""
+    """Weight one for each edge, however long; there is no bandwidth."""
 
     def fit(self, graph: NeighborGraph) -> "BinaryWeights":
         return BinaryWeights(self.symmetrize)
@@ -128,10 +133,28 @@ class SelfTuningWeights(Weights):
     def at(self, own: NeighborGraph) -> "SelfTuningWeights":
         return replace(self, scales=np.maximum(_kth_distance(own, self.k), self.floor))
 
+    def frozen(self, own: NeighborGraph, known: IntArray) -> "FrozenSelfTuningWeights":
+        every = np.ones(len(self.scales), dtype=bool)
+        mine = np.exp(neighbor_means(own, np.log(self.scales)[:, None], every)[:, 0])
+        mine = np.where(known >= 0, self.scales[known], mine)
+        return FrozenSelfTuningWeights(self.symmetrize, mine, self.scales)
+
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
         d_i = graph.distances / self.at(own).scales[graph.rows]
         d_j = graph.distances / self.scales[graph.indices]
         return d_i * d_j
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenSelfTuningWeights(Weights):
+    """Self-tuning weights of new points, whose local scales are means over their neighbors."""
+
+    mine: Array  # (n_query,)
+    theirs: Array  # (n_reference,)
+
+    def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
+        d_i = graph.distances / self.mine[graph.rows]
+        return d_i * (graph.distances / self.theirs[graph.indices])
 
 
 def local_weights(graph: NeighborGraph) -> sparse.csr_array:

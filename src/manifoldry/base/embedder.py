@@ -61,7 +61,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _dimension_parameter = "n_components"
     # Allowed values of the parameter `disconnected`.
     _disconnected_options: tuple[str, ...] = OPTIONS
-    # Allowed strings for the parameter `inverse`.
+    # Allowed strings for the parameters `extension` and `inverse`.
+    _named_extensions: tuple[str, ...] = ()
     _named_inverses: tuple[str, ...] = ()
     # Whether `fit` accepts a NeighborGraph in place of data.
     _accepts_graphs = False
@@ -154,7 +155,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _regressor(self, name: str) -> Any:
         """Return the regressor passed as `extension` or `inverse`, or None if none was passed."""
-        names = self._named_inverses if name == "inverse" else ()
+        names = self._named_inverses if name == "inverse" else self._named_extensions
         return check_regressor(name, getattr(self, name, None), names)
 
     score = score

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.extension.affinity_rows import AffinityRows
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.new_point_objective import NewPointObjective, minimize_each
 from manifoldry.neighbors.base import NeighborIndex
@@ -64,6 +65,10 @@ class NewPointOptimizer:
     farthest : float, default=1e6
         Largest distance from the embedding, about which rounding errors become as large as the
         width of the kernel.
+    reach : float, default=2.0
+        Largest distance from the center of the embedding, in units of its radius or of the width
+        of the kernel, if that is larger. It applies to objectives that may have no minimizer: see
+        :attr:`~manifoldry.objectives.Normalizer.holds_new_points`.
 
     Examples
     --------
@@ -87,6 +92,7 @@ class NewPointOptimizer:
     axes: int = 3
     barrier: float = 1e12
     farthest: float = 1e6
+    reach: float = 2.0
 
     def minimize(
         self, P: Matrix, repulsion_weights: Array | None = None, log_scale: Array | None = None
@@ -111,7 +117,7 @@ class NewPointOptimizer:
         )
         best = first_minimum(ends.values.reshape(n_starts, n))
         chosen = best * n + np.arange(n)
-        return NewPointSolution(
+        solution = NewPointSolution(
             ends.positions[chosen],
             ends.values[chosen],
             ends.gradients[chosen],
@@ -119,6 +125,39 @@ class NewPointOptimizer:
             best,
             ends.n_iter[chosen],
         )
+        if self.problem.normalizer.holds_new_points:
+            return solution
+        return self._within_reach(objective, solution, starts[0])
+
+    def _within_reach(
+        self, objective: NewPointObjective, solution: NewPointSolution, inside: Array
+    ) -> NewPointSolution:
+        """Move positions out of reach back along the line to points `inside` the embedding."""
+        center = self._positions.mean(axis=0)
+        radius = np.linalg.norm(self._positions - center, axis=1).max()
+        reach = self.reach * max(radius, 1.0)
+        far = np.flatnonzero(~(np.linalg.norm(solution.positions - center, axis=1) <= reach))
+        if not len(far):
+            return solution
+        warn(
+            f"the places of {len(far)} new points are not determined by their neighbor "
+            "probabilities, which are concentrated on training points at the rim of the embedding; "
+            f"they are placed {self.reach:g} times its radius from its center; pass a perplexity "
+            "in place of gamma, or a larger perplexity",
+            ExtensionWarning,
+        )
+        origin, line = inside[far] - center, solution.positions[far] - inside[far]
+        length = np.linalg.norm(line, axis=1, keepdims=True)
+        line = np.where(length > 0, line / length, 0.0)
+        # The positive root t of ‖origin + t·line‖ = reach.
+        along = np.einsum("nd,nd->n", origin, line)
+        t = -along + np.sqrt(along**2 + reach**2 - np.einsum("nd,nd->n", origin, origin))
+        parts = {name: part.copy() for name, part in solution._asdict().items()}
+        parts["positions"][far] = inside[far] + t[:, None] * line
+        there = objective.at(parts["positions"][far], far)
+        parts["values"][far], parts["gradients"][far] = there.value, there.gradient
+        parts["converged"][far] = True
+        return NewPointSolution(**parts)
 
     @cached_property
     def _positions(self) -> Array:
@@ -144,7 +183,8 @@ class NewPointOptimizer:
         if isolated:
             raise ValueError(
                 f"{isolated} rows have no affinity to any training point, so they have no "
-                "coordinates; increase perplexity or n_neighbors, or remove these rows"
+                "coordinates: a graph of a given radius leaves them without neighbors, or d² "
+                "overflows; pass a graph with n_neighbors, rescale X, or remove these rows"
             )
 
     def _near_enough(self, log_scale: Array) -> Array:
@@ -242,17 +282,6 @@ class NewPointOptimizer:
         away = Z - self._positions.mean(axis=0)
         length = np.linalg.norm(away, axis=1, keepdims=True)
         return np.where(length > 0, away / np.where(length > 0, length, 1.0), self._directions[0])
-
-
-class AffinityRows(Protocol):
-    """Affinities between new points and training points."""
-
-    def rows(self, X: Matrix) -> tuple[Matrix, Array | None]:
-        """Affinities divided by scales of the rows, and the logarithms of the scales, or None.
-
-        The affinities of a training point sum to one on average.
-        """
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,13 @@ from manifoldry.affinity.base import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.extension.affinity_rows import AffinityRows, KernelRows
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
 from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import (
-    KernelRows,
     NeighborEmbedder,
     Neighbors,
     PosedNeighbors,
@@ -43,7 +43,8 @@ class ElasticEmbedding(NeighborEmbedder):
     evenly. It can be followed from coarse to fine structure as λ grows
     (``optimizer="homotopy"``), and places new points by minimizing its own objective, whose
     attraction vanishes far from the data: a new point far from all data is placed outside the
-    embedding, at a distance that grows in proportion to its distance from the data.
+    embedding, at a distance that grows in proportion to its distance from the data (with binary
+    affinities, which do not depend on the distance, much more slowly).
 
     Parameters
     ----------
@@ -81,7 +82,13 @@ class ElasticEmbedding(NeighborEmbedder):
         :class:`~manifoldry.optimize.ConstrainedHomotopy`, which starts from Laplacian eigenmaps;
         `init` is not used then. ``"homotopy"`` is ``Homotopy()``. By default
         ``"spectral-lbfgs"``, also for each search of a homotopy.
-    {extension}
+    extension : {"kernel", "normalized"} or regressor, default=None
+        How ``transform`` computes the coordinates of new points. ``"kernel"``, the default, uses
+        the affinities as a function of distance, so that points unlike the data are placed outside
+        the embedding. With ``"normalized"`` the affinities of each new point sum to one, as for
+        :class:`SNE`: new data like the training data are placed more accurately, and points
+        unlike them near the rim. A scikit-learn regressor is fitted to predict ``embedding_``
+        from `X`.
     inverse : {"regression", "elastic"} or regressor, default=None
         How ``inverse_transform`` computes data from coordinates: by local regression, the default;
         by minimizing the objective over the data at the given coordinates, with widths chosen by
@@ -170,6 +177,7 @@ class ElasticEmbedding(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    _named_extensions = ("kernel", "normalized")
     _named_inverses = ("regression", "elastic")
     _n_starts = 3
     _starts_outside = True
@@ -202,7 +210,9 @@ class ElasticEmbedding(NeighborEmbedder):
         bridges = (more + more.T) > (edges + edges.T)
         return joint(W + bridges * (W.data.mean() / 2))
 
-    def _new_rows(self, neighbors: Neighbors) -> KernelRows:
+    def _new_rows(self, neighbors: Neighbors) -> AffinityRows:
+        if isinstance(self.extension, str) and self.extension == "normalized":
+            return super()._new_rows(neighbors)
         return KernelRows(neighbors.graph, neighbors.weights, float(neighbors.matrix.sum()))
 
     def _searches_weight(self, data: Input) -> bool:

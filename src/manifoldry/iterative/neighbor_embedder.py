@@ -10,13 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.affinity.base import Affinity, Weights
-from manifoldry.affinity.entropic import (
-    Entropic,
-    EntropicWeights,
-    default_perplexity,
-    neighbors_for,
-)
-from manifoldry.affinity.gaussian import Gaussian
+from manifoldry.affinity.entropic import Entropic, default_perplexity, neighbors_for
 from manifoldry.affinity.resolve import resolve_affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
@@ -26,7 +20,8 @@ from manifoldry.exceptions import (
     UniformAffinityWarning,
     warn,
 )
-from manifoldry.extension.new_points import AffinityRows, NewPointOptimizer, OptimizedExtension
+from manifoldry.extension.affinity_rows import AffinityRows, ProbabilityRows
+from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
@@ -40,7 +35,7 @@ from manifoldry.optimize.homotopy import Homotopy, HomotopyRun
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import as_generator
-from manifoldry.util.typing import Array, Matrix, RandomState
+from manifoldry.util.typing import Array, RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +50,7 @@ class Neighbors:
     @cached_property
     def exponents(self) -> Array:
         """−log of the neighbor probability of each edge."""
-        return probability_exponents(self.weights, self.graph)
+        return self.weights.probability_exponents(self.graph)
 
     @property
     def conditional(self) -> sparse.csr_array:
@@ -65,16 +60,14 @@ class Neighbors:
     @cached_property
     def matrix(self) -> sparse.csr_array:
         """Symmetric weights of the edges, as the affinity defines them."""
-        if isinstance(self.weights, EntropicWeights):
-            P = self.conditional
-            return sparse.csr_array((P + P.T) / 2)
         with np.errstate(over="ignore"):  # if d² overflows, the weight exp(−∞) = 0 is right
             W = self.weights.matrix(self.graph)
-        isolated = int((np.asarray(W.sum(axis=1)).ravel() == 0).sum())
+        edges = self.graph.matrix(np.ones(len(self.graph.indices)))
+        isolated = int(((W.sum(axis=1) == 0) & ((edges + edges.T).sum(axis=1) > 0)).sum())
         if isolated:
             raise ValueError(
                 f"{isolated} of {W.shape[0]} points have no affinity to any other point: the "
-                "weights of their edges, if any, are below 1e-323; pass a smaller gamma, a graph "
+                "weights of their edges are below 1e-323; pass a smaller gamma, a graph "
                 "with more neighbors, or no affinity for bandwidths that adapt to the density"
             )
         return W
@@ -189,10 +182,10 @@ class NeighborEmbedder(IterativeEmbedder):
         check_edges(graph)
         degree = float(np.median(np.diff(graph.indptr)))  # of a graph that was passed
         weights = self._affinity_rule(graph.n_query, degree).fit(graph)
-        entropic = isinstance(weights, EntropicWeights)
-        self.perplexity_ = weights.perplexity if isinstance(weights, EntropicWeights) else None
+        self.perplexity_ = getattr(weights, "perplexity", None)
         neighbors = Neighbors(data, graph, weights)
-        warn_of_components(neighbors.strong, "raise perplexity" if entropic else "lower gamma")
+        remedy = "lower gamma" if self.perplexity_ is None else "raise perplexity"
+        warn_of_components(neighbors.strong, remedy)
         self.affinity_ = affinity = self._affinity(neighbors)
         objective = self._objective(neighbors, affinity)
         if not isinstance(objective, Pairwise):
@@ -237,7 +230,7 @@ class NeighborEmbedder(IterativeEmbedder):
     def _default_neighbors(self, n: int) -> int:
         """All other points for a Gaussian of given width, else as many as the affinity needs."""
         rule = self._affinity_rule(n, n - 1)
-        if isinstance(rule, Gaussian) and rule.gamma is not None:
+        if rule.has_given_width:
             return n - 1
         return rule.neighbors(n) or neighbors_for(self._perplexity(n, n - 1), n)
 
@@ -328,55 +321,6 @@ class NeighborEmbedder(IterativeEmbedder):
         if objective.n <= self._dense_affinity:
             return objective.learned_affinity(Y)
         return objective.learned_affinity_edges(Y, self.affinity_)
-
-
-@dataclass(frozen=True, eq=False)
-class ProbabilityRows:
-    """Neighbor probabilities of new points among the training points."""
-
-    graph: NeighborGraph
-    weights: Weights
-
-    def rows(self, X: Matrix) -> tuple[sparse.csr_array, None]:
-        """Probabilities p(j|x), (n_new, n_train), which sum to one."""
-        own = self.graph.query(X)[0]
-        return own.matrix(np.exp(-probability_exponents(self.weights, own))), None
-
-
-@dataclass(frozen=True, eq=False)
-class KernelRows:
-    """Affinities of new points as a function of their distances, not normalized."""
-
-    graph: NeighborGraph
-    weights: Weights
-    total: float
-    """Sum of the weights of all training points."""
-
-    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Affinities divided by the largest of their row, and the logarithm of the latter."""
-        own, reverse = self.graph.query(X)
-        weights = self.weights.frozen(own, self.graph.identical(X))
-        with np.errstate(over="ignore"):
-            W, log_scale = weights.rows(own, reverse)
-        return W, log_scale + np.log(self.graph.n_reference / self.total)
-
-
-def probability_exponents(weights: Weights, own: NeighborGraph) -> Array:
-    """−log of the neighbor probability of each edge: of its weight, divided by the row's sum."""
-    with np.errstate(over="ignore"):
-        exponents = weights.exponents(own, own)
-    if isinstance(weights, EntropicWeights):
-        return exponents
-    smallest, total = np.full(own.n_query, np.inf), np.zeros(own.n_query)
-    np.minimum.at(smallest, own.rows, exponents)
-    if not np.isfinite(smallest[own.rows]).all():
-        raise ValueError(
-            f"{int(np.isinf(smallest[own.rows]).sum())} edges are so long that gamma·d² overflows; "
-            "rescale X or pass a smaller gamma"
-        )
-    relative = exponents - smallest[own.rows]
-    np.add.at(total, own.rows, np.exp(-relative))
-    return np.asarray(relative + np.log(total)[own.rows])
 
 
 def warn_if_unused(init: Any) -> None:

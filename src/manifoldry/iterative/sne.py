@@ -18,7 +18,9 @@ class SNE(NeighborEmbedder):
     embedding, Gaussian of width one. Neighbors stay close, and points that are not neighbors are
     kept apart. Clusters are less separated than by :class:`TSNE`, but their relative positions are
     more meaningful. The row of a new point is normalized too, so that a point far from all data is
-    placed on the rim of the embedding, near its nearest training points.
+    placed on the rim of the embedding, near its nearest training points. With one bandwidth,
+    `gamma`, all probability of such a point is on its nearest neighbor, and its place outside the
+    embedding is not determined: it is limited to twice the radius of the embedding, with a warning.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ class SymmetricSNE(NeighborEmbedder):
     Minimizes KL(P‖Q) over all pairs: P are entropic affinities, made symmetric, Q is proportional
     to exp(−‖yᵢ − yⱼ‖²). Like :class:`SNE`, but with one normalizer for all points, so that outliers
     are placed farther out. The probabilities of a new point sum to one however far it is, so that
-    it stays near its nearest training points.
+    it stays near its nearest training points, with `gamma` near the nearest one.
 
     Parameters
     ----------

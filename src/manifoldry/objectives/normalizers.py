@@ -59,6 +59,14 @@ class Normalizer(ABC):
     depends_on_training_value: ClassVar[bool] = False
     """Whether the term of a new point depends on R of the training embedding."""
 
+    @property
+    def holds_new_points(self) -> bool:
+        """Whether the attraction of a new point outweighs its repulsion far from the embedding.
+
+        Otherwise the objective of a new point may decrease without end, and have no minimizer.
+        """
+        return True
+
     def for_n_points(self, n: int) -> Self:
         """Return the normalizer for n points."""
         return self
@@ -140,7 +148,9 @@ class PerPoint(Normalizer):
 
     A new point adds fraction·log(self_weight + S), the divergence of its row. With the Gaussian
     kernel its objective is convex; at the minimizer the mean of the embedding under κ equals the
-    mean under the affinities.
+    mean under the affinities. So without `self_weight` there is a minimizer only if the latter is
+    inside the convex hull of the embedding, and none if the affinities are concentrated on a point
+    of the hull.
 
     Parameters
     ----------
@@ -175,6 +185,10 @@ class PerPoint(Normalizer):
         fraction = self._point_weight(len(log_sums))
         value = fraction * float(log_sums.sum())
         return NormalizerValue(value, np.log(fraction) - log_sums, underflowed)
+
+    @property
+    def holds_new_points(self) -> bool:
+        return self.self_weight > 0
 
     def row(
         self, log_sum: Array, affinity: Array, n: int, normalizer_value: float, log_factor: Array
