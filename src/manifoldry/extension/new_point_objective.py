@@ -227,20 +227,22 @@ def minimize_each(
 def _along_arc(move: Array, arm: Array) -> Array:
     """Displacements that agree with `move` to first order and turn `arm`, (n, d), in its plane."""
     length = np.linalg.norm(arm, axis=1, keepdims=True)
-    outward = arm / length
-    radial = np.einsum("nd,nd->n", move, outward)[:, None]
-    turned = arm + move - radial * outward
-    turned *= (length + radial) / np.linalg.norm(turned, axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):  # without an arm the step is straight
+        outward = arm / length
+        radial = np.einsum("nd,nd->n", move, outward)[:, None]
+        turned = arm + move - radial * outward
+        turned *= (length + radial) / np.linalg.norm(turned, axis=1, keepdims=True)
     return np.where(np.isfinite(turned).all(axis=1, keepdims=True), turned - arm, move)
 
 
 def _on_arc(now: Evaluation, arm: Array) -> Evaluation:
     """The quadratic model along arcs, whose second derivative is −1/length towards the center."""
     square = np.einsum("nd,nd->n", arm, arm)
-    outward = np.einsum("nd,nd->n", now.gradient, arm) / square
-    bend = outward[:, None, None] * (
-        np.eye(arm.shape[1]) - arm[:, :, None] * arm[:, None, :] / square[:, None, None]
-    )
+    with np.errstate(divide="ignore", invalid="ignore"):  # without an arm there is no bend
+        outward = np.einsum("nd,nd->n", now.gradient, arm) / square
+        bend = outward[:, None, None] * (
+            np.eye(arm.shape[1]) - arm[:, :, None] * arm[:, None, :] / square[:, None, None]
+        )
     return now._replace(hessian=np.where(np.isfinite(bend), now.hessian - bend, now.hessian))
 
 
