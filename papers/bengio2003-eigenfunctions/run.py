@@ -420,21 +420,25 @@ LOSSES = ("held out", "training, all pairs", "training, without self-pairs")
 
 
 def graph_losses(method, n, seed):
-    """The three averages of `LOSSES`, of which that over all pairs is the tail of the spectrum."""
+    """The three averages of `LOSSES`."""
     X, fresh = np.split(method.data(2 * n, seed), 2)
     model = method.make(n)
     with warnings.catch_warnings():
         # Few points on a roll have short circuits and several components; both sides have them.
         warnings.simplefilter("ignore", ManifoldryWarning)
         model.fit(X)
-        held_out, training = (kernel_loss(model, rows) for rows in (fresh, X))
-    values = eigvalsh(as_dense(model.equivalent_kernel(X)))
-    tail = (values[: -method.n_kept] ** 2).sum() / n**2
-    return absolute_loss(held_out), tail, absolute_loss(training)
+        found = kernel_loss(model, fresh)
+    # `kernel_loss` of training rows counts self-pairs for LLE only; here both averages are needed.
+    values, V = eigh(as_dense(model.equivalent_kernel(X)))
+    training = loss_of_rest(values[: -method.n_kept], V[:, : -method.n_kept])
+    different = ~np.eye(n, dtype=bool)
+    held_out = found.losses[-1] * found.kernel_rms**2
+    return held_out, training.mean(), training[different].mean()
 
 
-def absolute_loss(found):
-    return found.losses[-1] * found.kernel_rms**2
+def loss_of_rest(values, V):
+    """Squared error at every pair if these eigenvectors are left out."""
+    return ((V * values) @ V.T) ** 2
 
 
 def as_dense(K):

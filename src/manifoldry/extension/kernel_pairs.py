@@ -24,14 +24,13 @@ class KernelPairs:
     squares : array of shape (n_new, n_components)
         Squares of the eigenfunctions at the new points, divided by their mean over the training
         points of the same connected component.
-    itself : array of shape (n_new,)
-        Column of the point itself, or -1.
     omitted : pair of arrays of shapes (n_new,) and (n_others,), or None
         Factors of the eigenfunction that the embedding leaves out.
     components : pair of arrays of shapes (n_new,) and (n_others,), or None
         Connected components of the points; None if there is one.
     symmetric : bool
-        Whether the second points are the new points, in the same order.
+        Whether the second points are the new points, in the same order. Pairs of a point with
+        itself do not count then.
     unit : float
         Unit of length of the kernel.
     """
@@ -40,7 +39,6 @@ class KernelPairs:
     left: Array
     right: Array
     squares: Array
-    itself: IntArray
     omitted: tuple[Array, Array] | None = None
     components: tuple[IntArray, IntArray] | None = None
     symmetric: bool = True
@@ -55,4 +53,4 @@ class KernelPairs:
         `mean_squares` are those of the training points, (n_components,) or (n_new, n_components).
         """
         squares = np.divide(Z**2, mean_squares, out=np.zeros_like(Z), where=mean_squares > 0)
-        return cls(kernel, Z, Z, squares, np.arange(len(Z)), unit=unit)
+        return cls(kernel, Z, Z, squares, unit=unit)

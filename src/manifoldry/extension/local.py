@@ -98,7 +98,8 @@ class BarycentricKernel(Barycentric):
     def kernel_pairs(self, X: Matrix) -> KernelPairs:
         """The kernel at pairs of a new point and a training point.
 
-        Between two new points it is zero: neither has a weight on the other.
+        Between two new points it is zero: neither has a weight on the other. If x is a training
+        point, its pair with itself holds nearly all of μI − M.
         """
         n, m = len(self.embedding), X.shape[0]
         what = f"the kernel between {m} and {n} points"
@@ -115,7 +116,6 @@ class BarycentricKernel(Barycentric):
             products,
             V,
             (v / constant[nearest, None]) ** 2,
-            known,
             (K @ constant, constant),
             (self.labels[nearest], self.labels),
             symmetric=False,

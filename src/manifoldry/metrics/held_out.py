@@ -13,7 +13,7 @@ from manifoldry.extension.regressor import RegressorExtension
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.threads import threads_allowed
-from manifoldry.util.typing import Array, Matrix, RandomState
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data
 
 
@@ -74,20 +74,24 @@ class KernelLoss:
     """Error of reproducing a kernel among held-out points, for every number of coordinates.
 
     Intervals account for the sampling of the held-out points; the model is fixed. A point is part
-    of many pairs, so they come from the means of the points, not of the pairs.
+    of many pairs, so they come from the means of the points, not of the pairs. If a few points
+    dominate the mean, which is reported by a warning, intervals of losses extend from 0 to
+    infinity.
 
     Parameters
     ----------
     losses : list of Estimate
-        Mean of (K(x, y) − Σₖ ℓₖ vₖ(x) vₖ(y))² over pairs of different points, relative to the mean
-        of K(x, y)², for 0, 1, … n_components coordinates with eigenvalues ℓ and eigenfunctions v.
+        Mean of (K(x, y) − Σₖ ℓₖ vₖ(x) vₖ(y))² over pairs of different points (for LLE over all
+        pairs with training points), relative to the mean of K(x, y)², for 0, 1, … n_components
+        coordinates with eigenvalues ℓ and eigenfunctions v.
         A constant eigenfunction that the embedding leaves out (√degree of Laplacian eigenmaps and
         diffusion maps, the constant of LLE) is always part of the sum.
     kernel_rms : float
         Root mean square of K(x, y); losses times its square are the absolute losses.
     variance_ratios : list of Estimate
         Mean square of every eigenfunction among held-out points divided by that among training
-        points: near 1 for a direction of the data, small for a coordinate fitted to noise.
+        points: near 1 for a direction of the data, small for a coordinate fitted to noise or
+        concentrated on a few training points, such as outliers of a narrow kernel.
     min_ratio : float
         Smallest variance ratio of a coordinate that `best_n_components` counts.
     """
@@ -109,24 +113,31 @@ def kernel_loss(
 ) -> KernelLoss:
     """Error of reproducing the estimator's kernel among held-out points by the coordinates.
 
-    It is the generalization error of spectral embeddings: they minimize the same mean over pairs
-    of training points. Kernels that depend on the training data are evaluated with both points
-    new: degrees, means and bandwidths are sums over training points, two new points are neighbors
-    if their distance is at most that of one of them to its k-th neighbor among the training
-    points, and a geodesic between them leads through the training graph unless they are
-    neighbors. The kernel of LLE is zero between two new points, so its loss is the mean over
-    pairs of a held-out point and a training point. For the training loss pass the training data:
-    their kernel is that of the fit, and pairs of a point with itself do not count.
+    It is the generalization error of spectral embeddings: they minimize the same mean over all
+    pairs of training points, including those of a point with itself. Kernels that depend on the
+    training data are evaluated with both points new: degrees, means and bandwidths are sums over
+    training points, two new points are neighbors if their distance is at most that of one of them
+    to its k-th neighbor among the training points, and a geodesic between them leads through the
+    training graph unless they are neighbors. The kernel of LLE is zero between two new points, so
+    its loss is the mean over pairs of a held-out point and a training point.
+
+    For the training loss pass the training data: their kernel is that of the fit. Pairs of a point
+    with itself do not count, as they do not among held-out points; they do count for LLE, whose
+    kernel μI − M consists mostly of them. Its training loss therefore depends on the constant
+    μ, here the bound of the eigenvalues of M that ``equivalent_kernel`` uses; the held-out
+    loss does not.
 
     Use it to choose the number of coordinates of *one* kernel: the losses show how much each
     coordinate lowers the error, and ``best_n_components`` counts the leading coordinates that
     keep their variance on held-out points. Do not minimize the loss: coordinates of a positive
-    definite kernel are projections in its feature space, so every further one lowers the loss;
-    it can rise only for indefinite kernels, such as those of neighbor graphs and of classical
-    MDS of non-Euclidean distances. Do
-    not compare kernels or bandwidths by it either: a wide Gaussian is almost linear and easy to
-    reproduce. ``best_n_components`` is not the dimension of the data: it counts directions in
-    feature space beyond noise, of which a curved line already has many.
+    definite kernel are projections in its feature space, so every further one lowers the expected
+    loss. Where it rises, the kernel is indefinite, such as those of neighbor graphs and of
+    classical MDS of non-Euclidean distances, or the mean of a finite number of pairs differs from
+    the expectation. The latter is most likely for a narrow kernel on training points, where
+    the pairs that do not count hold most of it. Do not compare kernels or bandwidths by the loss
+    either: a wide Gaussian is almost linear and easy to reproduce. ``best_n_components`` is not the
+    dimension of the data: it counts directions in feature space beyond noise, of which a curved
+    line already has many.
 
     Parameters
     ----------
@@ -155,6 +166,11 @@ def kernel_loss(
     >>> found.best_n_components, found.losses[2] < 0.01
     (2, True)
     """
+    if not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"the first argument is of type {type(estimator).__name__}, not an estimator; pass a "
+            "fitted estimator first, then the data"
+        )
     extension: Any = getattr(estimator, "extension_", None)
     if not hasattr(extension, "kernel_pairs"):
         check_is_fitted(estimator)
@@ -167,21 +183,22 @@ def kernel_loss(
             "then the data"
         )
     data = check_data(estimator, X, reset=False)
-    if data.shape[0] > check_count("max_rows", max_rows, minimum=3):
+    rows = np.arange(data.shape[0])
+    if len(rows) > check_count("max_rows", max_rows, minimum=3):
         rng = as_generator(random_state, unset=0)
-        data = data[np.sort(rng.choice(data.shape[0], max_rows, replace=False))]
+        rows = np.sort(rng.choice(len(rows), max_rows, replace=False))
     if np.isnan(estimator.embedding_).any():
-        data = _embedded_rows(extension, data)
-    if data.shape[0] < 3:
-        raise ValueError(f"X has {data.shape[0]} rows; kernel_loss needs at least 3")
+        rows = rows[_embedded(extension, data[rows])]
+    if len(rows) < 3:
+        raise ValueError(f"X has {len(rows)} rows; kernel_loss needs at least 3")
     with threads_allowed(getattr(estimator, "n_jobs", None)):
-        pairs = extension.kernel_pairs(data)
+        pairs = extension.kernel_pairs(data[rows])
     ratios = [Estimate.of_mean(squares) for squares in pairs.squares.T]
-    return KernelLoss(*_losses(pairs), ratios)
+    return KernelLoss(*_losses(pairs, rows), ratios)
 
 
-def _embedded_rows(extension: Any, data: Matrix) -> Matrix:
-    """The rows that have coordinates, if the model leaves connected components out."""
+def _embedded(extension: Any, data: Matrix) -> IntArray:
+    """Indices of the rows that are not of connected components which the model leaves out."""
     embedded = np.flatnonzero(np.isfinite(extension.transform(data)).all(axis=1))
     left_out = data.shape[0] - len(embedded)
     if left_out:
@@ -190,13 +207,16 @@ def _embedded_rows(extension: Any, data: Matrix) -> Matrix:
             "model does not embed, and are left out of the loss",
             ExtensionWarning,
         )
-    return data[embedded]
+    return embedded
 
 
-def _losses(pairs: KernelPairs) -> tuple[list[Estimate], float]:
+def _losses(pairs: KernelPairs, rows: IntArray) -> tuple[list[Estimate], float]:
     """Relative losses for 0, 1, … coordinates, and the root mean square of the kernel."""
+    _check_finite(pairs, rows)
     largest = float(np.abs(pairs.kernel).max())
-    counted = np.arange(pairs.kernel.shape[1]) != pairs.itself[:, None]
+    counted = np.ones(pairs.kernel.shape, dtype=bool)
+    if pairs.symmetric:
+        np.fill_diagonal(counted, False)
     if not pairs.kernel[counted].any():
         raise ValueError(
             "the kernel is zero between all pairs of rows of X, so the relative loss is undefined; "
@@ -208,13 +228,48 @@ def _losses(pairs: KernelPairs) -> tuple[list[Estimate], float]:
     losses = [Estimate(1.0)]
     # Each pair of new points counts in the means of two points, which doubles the error.
     per_point = 2.0 if pairs.symmetric else 1.0
+    dominated = _warn_if_dominated(whole, rows)
     if pairs.omitted is not None:
         K -= np.outer(pairs.omitted[0] / largest, pairs.omitted[1]) * joined
         losses = [_ratio(_of_points(K, counted), whole, per_point)]
     for one, other in zip(left.T, pairs.right.T, strict=True):
         K -= np.outer(one, other) * joined
         losses.append(_ratio(_of_points(K, counted), whole, per_point))
+    if dominated:
+        losses = [each if each.exact else Estimate(each, 0.0, np.inf) for each in losses]
     return losses, float(np.sqrt(whole.mean())) * largest * pairs.unit**2
+
+
+def _check_finite(pairs: KernelPairs, rows: IntArray) -> None:
+    bad = np.argwhere(~np.isfinite(pairs.kernel))
+    if len(bad):
+        i, j = rows[bad[0]]
+        raise ValueError(
+            f"the kernel between rows {i} and {j} of X overflows, because they are so far from the "
+            "training points that their weights vanish; remove rows that are far from the training "
+            "points"
+        )
+
+
+def _warn_if_dominated(whole: Array, rows: IntArray) -> bool:
+    """Whether two to five points have most of the sum of the squared kernel.
+
+    Another sample might not contain such points at all, so no interval can be estimated.
+    """
+    few = min(max(2, len(rows) // 20), 5)
+    heaviest = np.argsort(-whole, kind="stable")[:few]
+    share = np.cumsum(whole[heaviest]) / whole.sum()
+    if share[-1] <= (1 + few / len(rows)) / 2:  # halfway between that of equal points and 1
+        return False
+    count = int(np.searchsorted(share, 0.9 * share[-1])) + 1
+    named = ", ".join(map(str, np.sort(rows[heaviest[:count]])))
+    warn(
+        f"{count} of {len(rows)} rows ({named} of X) have {share[count - 1]:.0%} of the sum of the "
+        "squared kernel, so the losses are mostly theirs, and no interval can be estimated; remove "
+        "these rows if they are far from the training points, otherwise pass more rows",
+        ExtensionWarning,
+    )
+    return True
 
 
 def _of_points(K: Array, counted: Any) -> Array:
