@@ -11,7 +11,9 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension import elastic_inverse as module
+from manifoldry.extension import pair_energy
 from manifoldry.extension.elastic_inverse import ElasticInverse, WidthFactors
+from manifoldry.extension.pair_energy import PairEnergy, minimize_energies
 
 STRENGTH = 100.0
 
@@ -105,6 +107,33 @@ def test_unfinished_searches_are_reported(rng, monkeypatch):
     monkeypatch.setattr(module, "minimize_energies", few)
     with pytest.warns(ExtensionWarning, match="of 5 positions did not converge"):
         ElasticInverse(*arc(rng), STRENGTH).predict(rng.normal(size=(5, 2)))
+
+
+def minimized(rng, kind, **stopping):
+    """Convergence of searches from the means of an arc, for energies of a class `kind`."""
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    posed, _ = inverse._pose(inverse.Z[:9] + 0.3, WidthFactors(1.0, 1.0))
+    return minimize_energies(kind(**vars(posed)), posed.mean, np.arange(9), **stopping)[2]
+
+
+def test_failed_line_searches_have_not_converged(rng):
+    class Uphill(PairEnergy):
+        """No step along the gradient that it states decreases it."""
+
+        def at(self, Y, rows):
+            value, gradient = super().at(Y, rows)
+            return value, -gradient
+
+    assert minimized(rng, PairEnergy).all()
+    assert not minimized(rng, Uphill).any()
+
+
+def test_slow_searches_have_not_converged(rng, monkeypatch):
+    """Steps that lower the energy by less than 1e-9, far from where its gradient is zero."""
+    monkeypatch.setattr(
+        pair_energy, "newton_steps", lambda energy, Y, rows, gradient: -1e-9 * gradient
+    )
+    assert not minimized(rng, PairEnergy, tolerance=0.0, max_iter=3).any()
 
 
 def test_predictions_minimize_the_energy(rng):

@@ -331,7 +331,9 @@ def test_around_spectral_clustering(criterion):
     assert two.embedding_.shape == (200, 1)
     assert adjusted_rand_score(y[:200], two.labels_) == 1
     assert adjusted_rand_score(y[200:], two.predict(X[200:])) == 1
+    np.testing.assert_array_equal(clone(two).fit_predict(X[:200]), two.labels_)
     assert not hasattr(same, "predict")
+    assert not hasattr(same, "fit_predict")
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

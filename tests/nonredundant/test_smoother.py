@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
+from sklearn.datasets import load_digits
 
+from manifoldry import LaplacianEigenmaps, NonRedundant
 from manifoldry.nonredundant import KernelSmoother
 from manifoldry.nonredundant.smoother import smoother_functions
 
@@ -63,6 +65,21 @@ def test_they_are_the_right_singular_vectors(rng, q, smoother):
     assert expected.shape[1] <= functions.count <= (sigma > 0.8 * CUT * sigma[0]).sum()
     assert np.sin(subspace_angles(expected, V)).max() < 1e-4
     np.testing.assert_allclose(V.T @ V, np.eye(functions.count), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.RankWarning")
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+def test_the_accuracy_for_many_points_suffices(smoother):
+    """The default beyond `exact_up_to` points, in single precision, against the matrix itself."""
+    X = load_digits().data[:1200]
+    exact, default = (
+        NonRedundant(LaplacianEigenmaps(), 3, criterion="prediction", smoother=given).fit(X)
+        for given in (KernelSmoother(smoother, tol=0), KernelSmoother(smoother, exact_up_to=0))
+    )
+    assert not np.array_equal(exact.embedding_, default.embedding_)
+    for expected, found in zip(exact.embedding_.T, default.embedding_.T, strict=True):
+        assert abs(np.corrcoef(expected, found)[0, 1]) > 0.99
+    np.testing.assert_allclose(default.unpredictability_, exact.unpredictability_, atol=0.02)
 
 
 @pytest.mark.parametrize("q", [1, 2, 3])

@@ -389,6 +389,13 @@ def test_fractions_lie_between_zero_and_one_and_decrease(fractions):
         Power(2, fractions)
 
 
+@pytest.mark.parametrize("fractions", [0.5, "0.5", None])
+def test_one_fraction_is_a_sequence_too(fractions):
+    match = f"fractions={fractions!r} must be a sequence of powers; pass fractions=.0.5,. for one"
+    with pytest.raises(TypeError, match=match):
+        Power(3, fractions)
+
+
 def test_fractional_powers_are_not_deflated(M, G, springs):
     deflated = DeflatedPower(0, (0.5,), matrix=M).operator_for(springs).apply(G, G)
     plain = Power(0, (0.5,), matrix=M).operator_for(springs).apply(G, G)

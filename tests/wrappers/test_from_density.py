@@ -11,10 +11,12 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from manifoldry import PCA, FromDensity, Isomap, KernelPCA, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.density import ManifoldParzen, MixtureOfFactorAnalyzers
+from manifoldry.density.held_out_width import WidthSearch
 from manifoldry.metrics import kernel_loss
 
 
@@ -123,10 +125,43 @@ def test_width_zero_is_the_estimator_itself(X):
         assert (model.width_, model.n_draws_) == (0.0, len(X))
 
 
-def test_auto_keeps_the_density_where_nothing_can_be_chosen(X):
-    for estimator, density in ((Isomap(), PARZEN), (KernelPCA(2), GaussianMixture(3))):
-        model = FromDensity(estimator, density).fit(X)
-        assert (model.width_, model.width_trials_, model.n_draws_) == (1.0, [], 1200)
+@pytest.mark.parametrize(
+    ("estimator", "density"),
+    [
+        (None, PARZEN),
+        (Isomap(), PARZEN),
+        (NonRedundant(), PARZEN),
+        (NonRedundant(LaplacianEigenmaps()), PARZEN),
+        (NonRedundant(KernelPCA(2)), PARZEN),
+        (PCA(2), PARZEN),
+        (KernelPCA(2, kernel="linear"), PARZEN),
+        (make_pipeline(StandardScaler(), KernelPCA(2)), PARZEN),
+        (KernelPCA(2), GaussianMixture(3)),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+def test_auto_chooses_only_for_a_gaussian_kernel_pca(X, estimator, density):
+    few = X[:40]
+    model = FromDensity(estimator, density).fit(few)
+    assert (model.width_, model.width_trials_, model.n_draws_) == (1.0, [], 400)
+    chosen = FromDensity(KernelPCA(), PARZEN).fit(few)
+    assert [trial.width for trial in chosen.width_trials_] == [0.0, 0.1, 0.3, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"widths": (-1,)}, "widths=-1 must be greater than 0"),
+        ({"n_folds": 0}, "n_folds=0 must be at least 2"),
+        ({"draws_per_row": 0}, "draws_per_row=0 must be at least 1"),
+        ({"max_rows": 3}, "max_rows=3 must be at least 4"),
+        ({"min_errors": -1.0}, "min_errors=-1.0 must be at least 0"),
+    ],
+)
+def test_bad_searches_are_refused(params, message):
+    with pytest.raises(ValueError, match=message):
+        WidthSearch(**params)
 
 
 def reference_losses(X, density, widths, d, gamma, draws, seed=0):
@@ -182,7 +217,7 @@ def test_windows_that_are_far_too_wide_are_not_used(rng):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7])
 def test_few_rows(n, rng):
-    model = FromDensity(PCA(1)).fit(rng.normal(size=(n, 3)))
+    model = FromDensity(KernelPCA(1)).fit(rng.normal(size=(n, 3)))
     assert model.embedding_.shape == (n, 1)
     assert n >= 4 or model.width_ == 0
 
@@ -231,6 +266,8 @@ def test_given_parts_stay_as_they_are(X):
         ({"density": PCA()}, TypeError, r"density=PCA\(\) must have fit and sample"),
         ({"n_draws": 1}, ValueError, "n_draws=1 must be at least 2"),
         ({"n_draws": 2.5}, TypeError, "n_draws=2.5 must be a whole number"),
+        ({"estimator": KernelPCA(gamma=-1.0)}, ValueError, "gamma=-1.0 must be greater than 0"),
+        ({"estimator": KernelPCA(-1)}, ValueError, "n_components=-1 must be at least 1"),
         ({"width": -0.1}, ValueError, "width=-0.1 must be"),
         ({"width": "wide"}, ValueError, "width='wide' must be one of 'auto'"),
         (

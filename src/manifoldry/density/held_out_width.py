@@ -9,6 +9,7 @@ import numpy as np
 from manifoldry.affinity.dense import RBF
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.eigen import Auto, SpectralProblem
+from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
 
 
@@ -23,11 +24,13 @@ class WidthTrial(NamedTuple):
 class WidthSearch:
     """Choose the width of windows whose draws give the best eigenfunctions of a Gaussian kernel.
 
-    A part of the rows is held out, draws from windows around the others replace them, and the loss
-    is the mean of (K(x, y) − Σ f_k(x) f_k(y))² over pairs of held-out rows, for the leading
-    eigenfunctions f of K under the draws, extended by Nyström's formula. K is not centered, so that
-    all widths approximate the same. The width of least mean loss is chosen if it is better than the
-    rows themselves (width 0) by more than `min_errors` standard errors of the difference.
+    A part of the rows is held out, draws around the others replace those, and the loss is the mean
+    of (K(x, y) − Σ f_k(x) f_k(y))² over pairs of held-out rows, for the leading eigenfunctions f of
+    K under the draws, extended by Nyström's formula. K is not centered, so that all widths
+    approximate the same. The axes of the windows are those of the rows that are not held out; only
+    the noise and the numbers of axes and neighbors are those of the density fitted to all rows.
+    The width of least mean loss is chosen if it is better than the rows themselves (width 0) by
+    more than `min_errors` standard errors of the difference.
 
     Parameters
     ----------
@@ -48,6 +51,14 @@ class WidthSearch:
     draws_per_row: int = 10
     max_rows: int = 200
     min_errors: float = 1.0
+
+    def __post_init__(self) -> None:
+        for width in self.widths:
+            check_positive("widths", width)
+        check_count("n_folds", self.n_folds, minimum=2)
+        check_count("draws_per_row", self.draws_per_row)
+        check_count("max_rows", self.max_rows, minimum=4)
+        check_nonnegative("min_errors", self.min_errors)
 
     def choose(
         self,

@@ -142,8 +142,9 @@ class ManifoldParzen(DensityEstimator):
     ) -> Iterator[Array]:
         """For each width, stratified draws from windows like the fitted ones around other rows.
 
-        The windows have the fitted numbers of axes and neighbors and the fitted noise, but are
-        those of the rows of `X`. All widths share the same random numbers.
+        The windows have the fitted numbers of axes and neighbors and the fitted noise, also if `X`
+        is a part of the rows they were fitted to; the axes are those of `X` alone. All
+        widths share the same random numbers.
         """
         check_is_fitted(self)
         points = self._distinct(X)

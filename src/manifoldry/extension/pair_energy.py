@@ -61,33 +61,31 @@ def minimize_energies(
     rows: IntArray,
     tolerance: float = 1e-10,
     max_iter: int = 2000,
-    value_tolerance: float = 1e-9,
+    gradient_tolerance: float = 1e-5,
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Minimize the energies `rows` from `starts`; return minimizers, energies, and convergence.
 
     Newton's method, with conjugate gradients in place of n_features² numbers per point. Between
     the steep repulsion of several points the Hessian is too ill-conditioned for gradient descent.
-    A search ends with steps of at most `tolerance`. Along a flat valley, such as a sphere around a
-    point that both attracts and repels, they stay longer; it has converged, too, if its last step
-    lowered the energy by less than the fraction `value_tolerance`.
+    A search ends with steps of at most `tolerance` and has converged if Newton's step, before it
+    is shortened, was no longer. Along a flat valley, such as a sphere around a point that both
+    attracts and repels, steps stay longer; a search has converged, too, where no component of the
+    gradient exceeds `gradient_tolerance` (the attraction's is twice the distance from the mean).
     """
     Y = starts.copy()
     value, gradient = energy.at(Y, rows)
-    active, decrease = np.arange(len(Y)), np.zeros(len(Y))
+    active, converged = np.arange(len(Y)), np.zeros(len(Y), dtype=bool)
     for _ in range(max_iter):
-        step = newton_steps(energy, Y[active], rows[active], gradient[active])
-        step, there, gradient_there = shortened(
-            energy, Y[active], rows[active], value[active], gradient[active], step
+        newton = newton_steps(energy, Y[active], rows[active], gradient[active])
+        step, value[active], gradient[active] = shortened(
+            energy, Y[active], rows[active], value[active], gradient[active], newton
         )
         Y[active] += step
-        decrease[active] = value[active] - there
-        value[active], gradient[active] = there, gradient_there
+        converged[active] = np.abs(newton).max(axis=1) <= tolerance
         active = active[np.abs(step).max(axis=1) > tolerance]
         if len(active) == 0:
             break
-    converged = decrease <= value_tolerance * np.maximum(value, 1.0)
-    converged[np.setdiff1d(np.arange(len(Y)), active)] = True
-    return Y, value, converged
+    return Y, value, converged | (np.abs(gradient).max(axis=1) <= gradient_tolerance)
 
 
 def newton_steps(

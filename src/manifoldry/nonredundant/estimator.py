@@ -301,6 +301,11 @@ class NonRedundant(
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
 
+    @available_if(lambda self: hasattr(self.estimator, "fit_predict"))
+    def fit_predict(self, X: Any, y: Any = None) -> IntArray:
+        """Fit, and return the cluster of each row of `X`; only if `estimator` clusters them."""
+        return np.array(self.fit(X).labels_)
+
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:

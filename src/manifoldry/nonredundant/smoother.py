@@ -166,80 +166,83 @@ def smoother_functions(
     w = smoother.weights(mass)
     width = bandwidth * float(np.sqrt((w @ F**2).sum() / w.sum())) or 1.0
     Z = F / width
-    most = n if most is None else most
+    points = _Points(Z, mass, smoother, width, cut, n if most is None else most)
     if smoother.n_neighbors is not None:
         K, radius = _sparse_kernel(Z, min(smoother.n_neighbors, n))
-        return replace(_from_matrix(K, Z, mass, smoother, width, cut, most), radius=radius)
+        return replace(_from_matrix(K, points), radius=radius)
     tol = smoother.tolerance(n)
     if tol > 0 and n > factor_from:
         columns = n // 2 if n <= smoother.exact_up_to else min(n, smoother.max_columns)
         factor = kernel_factor(Z, w, tol, _columns_in_memory(columns, n, q, smoother))
         if factor.left_out <= tol or n > smoother.exact_up_to:
             _warn_if_inaccurate(factor, tol, q)
-            return _from_factor(factor, Z, mass, smoother, width, cut, most)
+            return _from_factor(factor, points)
     _check_matrix_memory(n)
-    return _from_matrix(gaussian_kernel(Z, Z), Z, mass, smoother, width, cut, most)
+    return _from_matrix(gaussian_kernel(Z, Z), points)
 
 
-def _from_factor(
-    factor: KernelFactor,
-    Z: Array,
-    mass: Array,
-    smoother: KernelSmoother,
-    width: float,
-    cut: float,
-    most: int,
-) -> SmootherFunctions:
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """What both ways to the functions share."""
+
+    Z: Array  # coordinates in units of `width`
+    mass: Array
+    smoother: KernelSmoother
+    width: float
+    cut: float
+    most: int
+
+    @property
+    def weights(self) -> Array:
+        return self.smoother.weights(self.mass)
+
+    @property
+    def root(self) -> Array:
+        """Factor of the columns of P B^{-1/2}."""
+        return self.weights / np.sqrt(self.mass)
+
+
+def _from_factor(factor: KernelFactor, points: _Points) -> SmootherFunctions:
     """The functions of P B^{-1/2} ≈ A Xᵀ with A and X made of the columns of the factor."""
-    L, w = factor.L, smoother.weights(mass)
-    constant, slope = _fit(lambda X: factor.smoothed(w, X), Z, smoother.linear)
+    L, Z, w, linear = factor.L, points.Z, points.weights, points.smoother.linear
+    constant, slope = _fit(lambda X: factor.smoothed(w, X), Z, linear)
 
     def columns(first: Array, others: Array) -> Array:
-        scales = [first, *others.T] if smoother.linear else [first]
+        scales = [first, *others.T] if linear else [first]
         return np.hstack([s.astype(L.dtype)[:, None] * L for s in scales])
 
     A = columns(constant, slope)
     # AᵀA = WᵀW, so the singular vectors are those of X Wᵀ.
     W = _rank_revealing(A.T @ A).astype(L.dtype)
     del A
-    root = w / np.sqrt(mass)
-    X = columns(root, root[:, None] * Z)
+    X = columns(points.root, points.root[:, None] * Z)
     H = (W @ (X.T @ X) @ W.T).astype(np.float64)
-    squares, E = _leading((H + H.T) / 2, cut, most)
+    squares, E = _leading((H + H.T) / 2, points.cut, points.most)
     c = W.T @ (E / np.sqrt(squares))
     blocks = [factor.coefficients(part) for part in np.split(c, len(c) // L.shape[1])]
-    return SmootherFunctions(width, Z[factor.pivots], np.vstack(blocks), np.sqrt(squares))
+    return SmootherFunctions(points.width, Z[factor.pivots], np.vstack(blocks), np.sqrt(squares))
 
 
-def _from_matrix(
-    K: Matrix,
-    Z: Array,
-    mass: Array,
-    smoother: KernelSmoother,
-    width: float,
-    cut: float,
-    most: int,
-) -> SmootherFunctions:
+def _from_matrix(K: Matrix, points: _Points) -> SmootherFunctions:
     """The functions from the matrix itself, as sums of Gaussians around all points."""
-    w = smoother.weights(mass)
-    constant, slope = _fit(lambda X: K @ (w * X.T).T, Z, smoother.linear)
-    root = w / np.sqrt(mass)
+    Z, w, root, linear = points.Z, points.weights, points.root, points.smoother.linear
+    constant, slope = _fit(lambda X: K @ (w * X.T).T, Z, linear)
     if sparse.issparse(K):
         rows, k = np.repeat(np.arange(len(Z)), np.diff(K.indptr)), K.indices
         fits = constant[rows]
-        if smoother.linear:
+        if linear:
             fits = fits + np.einsum("eq,eq->e", slope[rows], Z[k])
         S: Matrix = sparse.csr_array((K.data * fits * root[k], k, K.indptr), shape=K.shape)
     else:
-        S = K * (constant[:, None] + (slope @ Z.T if smoother.linear else 0.0)) * root
-    if sparse.issparse(S) and len(Z) > smoother.exact_up_to:
-        squares, V = _leading_of_sparse(S, cut, most)
+        S = K * (constant[:, None] + (slope @ Z.T if linear else 0.0)) * root
+    if sparse.issparse(S) and len(Z) > points.smoother.exact_up_to:
+        squares, V = _leading_of_sparse(S, points.cut, points.most)
     else:
         G = S.T @ S
-        squares, V = _leading(G.toarray() if sparse.issparse(G) else G, cut, most)
+        squares, V = _leading(G.toarray() if sparse.issparse(G) else G, points.cut, points.most)
     U = (S @ V) / squares
     blocks = [constant[:, None] * U, *(b[:, None] * U for b in slope.T)]
-    return SmootherFunctions(width, Z, np.vstack(blocks), np.sqrt(squares))
+    return SmootherFunctions(points.width, Z, np.vstack(blocks), np.sqrt(squares))
 
 
 def _sparse_kernel(Z: Array, k: int) -> tuple[sparse.csr_array, Array]:
@@ -247,9 +250,8 @@ def _sparse_kernel(Z: Array, k: int) -> tuple[sparse.csr_array, Array]:
     blocks, smallest = [], []
     for block in row_blocks(len(Z), 4 * len(Z)):
         K = gaussian_kernel(Z[block], Z)
-        least = np.partition(K, -k, axis=1)[:, -k]
         # Rounding of the kernel may differ between evaluations.
-        least = np.minimum(least * (1 - 1e-9), 1.0)
+        least = np.partition(K, -k, axis=1)[:, -k] * (1 - 1e-9)
         K[least[:, None] > K] = 0.0
         blocks.append(sparse.csr_array(K))
         smallest.append(least)

@@ -129,6 +129,11 @@ class Power(Guidance):
     def __post_init__(self) -> None:
         check_count("start", self.start, minimum=0)
         check_count("all_eigenvectors_up_to", self.all_eigenvectors_up_to, minimum=0)
+        if np.ndim(self.fractions) != 1:
+            raise TypeError(
+                f"fractions={self.fractions!r} must be a sequence of powers; "
+                "pass fractions=(0.5,) for one"
+            )
         above = 1.0
         for nu in self.fractions:
             check_positive("fractions", nu)

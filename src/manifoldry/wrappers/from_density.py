@@ -18,7 +18,13 @@ from manifoldry.affinity.dense import median_rbf
 from manifoldry.base.score import score
 from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
-from manifoldry.util.checks import as_generator, check_count, check_nonnegative, check_option
+from manifoldry.util.checks import (
+    as_generator,
+    check_count,
+    check_nonnegative,
+    check_option,
+    check_positive,
+)
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import check_data
@@ -52,9 +58,11 @@ class FromDensity(
         Factor of the steps of the draws from the rows, for densities made of windows around the
         rows (``ManifoldParzen``), which are then drawn from equally often. 1 is the density
         itself, and with 0 the estimator is fitted to the rows. "auto" chooses among 0, 0.1, 0.3
-        and 0.5 by a held-out loss (:class:`~manifoldry.density.WidthSearch`). It means 1 for
-        estimators that use nearest neighbors, because the nearest neighbors of draws close to a
-        row would be other draws of the same row, and for densities of other kinds.
+        and 0.5 for ``KernelPCA`` with a Gaussian kernel, by the error with which as many
+        eigenfunctions of that kernel reproduce it between held-out rows. It means 1 for every other
+        estimator, such as the default one, ``PCA()`` or a kernel PCA inside another estimator, and
+        for densities of other kinds. (The nearest neighbors of draws close to a row would be other
+        draws of the same row.)
     random_state : int, RandomState, Generator or None, default=None
         Seed of the draws, and of the density if it has no seed; ``None`` is a fixed seed.
 
@@ -76,7 +84,7 @@ class FromDensity(
     Notes
     -----
     It helps on some data only. The error with which ten coordinates of kernel PCA of 100 digits
-    reproduce the kernel between held-out rows was 18 % worse with width 1. With the default, which
+    reproduce the kernel between held-out rows was 18 % worse with width 1. With "auto", which
     fitted the rows themselves in 26 of 30 splits, it was the same, and on two tables of medical
     measurements 2 and 10 % better (experiment E1.6 in ``papers/bengio2003-eigenfunctions``).
     Choosing a width takes about 20 eigenproblems of ten times the number of rows, at most 200 of
@@ -232,15 +240,21 @@ def _has_windows(density: Any) -> bool:
 def _choose_width(
     estimator: Any, density: Any, X: Array, rng: np.random.Generator
 ) -> tuple[float, list[WidthTrial]]:
-    """The width for the estimator's number of coordinates; 1 where there is no choice."""
-    params = estimator.get_params()
-    neighbors = any(name.rpartition("__")[2] in ("n_neighbors", "perplexity") for name in params)
-    if neighbors or not _has_windows(density):
+    """The width for a Gaussian kernel PCA and its number of coordinates; 1 for anything else."""
+    if not (_has_gaussian_kernel(estimator) and _has_windows(density)):
         return 1.0, []
-    given = params.get("n_components")
-    n_components = given if isinstance(given, int | np.integer) else 2
-    gamma = params.get("gamma") if params.get("kernel") == "rbf" else None
-    return WidthSearch().choose(density, X, median_rbf(X, gamma), int(n_components), rng)
+    given, gamma = estimator.n_components, estimator.gamma
+    n_components = 2 if given is None else check_count("n_components", given)
+    if gamma is not None:
+        check_positive("gamma", gamma)
+    return WidthSearch().choose(density, X, median_rbf(X, gamma), n_components, rng)
+
+
+def _has_gaussian_kernel(estimator: Any) -> bool:
+    """Whether the estimator's coordinates are eigenfunctions of a Gaussian kernel of the data."""
+    from manifoldry.spectral.kernel_pca import KernelPCA
+
+    return isinstance(estimator, KernelPCA) and estimator.kernel == "rbf"
 
 
 def _default_embedding() -> Any:
