@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.mixture import GaussianMixture
@@ -296,3 +297,20 @@ def test_unfitted(X):
     for call in ("transform", "inverse_transform"):
         with pytest.raises(NotFittedError):
             getattr(FromDensity(), call)(X)
+
+
+def test_narrow_draws_do_not_spoil_the_inverse():
+    """An inverse tuned by leaving out draws, but not those of the same row, overfits."""
+    X = StandardScaler().fit_transform(load_breast_cancer().data)
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    train, test = X[:80], X[80:]
+    model = FromDensity(KernelPCA(5), width=0.1).fit(train)
+    assert model.estimator_.score(test) < 0  # on the draws
+    assert model.score(test) > KernelPCA(5).fit(train).score(test)
+    Z = model.transform(test)
+    data, distance = model.inverse_transform(Z, return_distance=True)
+    np.testing.assert_array_equal(data, model.inverse_transform(Z))
+    assert distance.shape == (len(test),)
+    assert model.inverse_transform(Z.astype(np.float32)).dtype == np.float32
+    with pytest.raises(ValueError, match="X has 4 columns, but the embedding has n_components=5"):
+        model.inverse_transform(Z[:, :4])

@@ -11,13 +11,14 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import get_tags
+from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity.dense import median_rbf
 from manifoldry.base.score import score
 from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
+from manifoldry.extension.regression import EmbeddingSpacing, regression_inverse
 from manifoldry.util.checks import (
     as_generator,
     check_count,
@@ -148,6 +149,7 @@ class FromDensity(
         self.embedding_ = np.asarray(estimator.transform(data))
         self.density_, self.estimator_ = density, estimator
         self.width_, self.n_draws_ = float(width), len(drawn)
+        self._inverse = regression_inverse(self.embedding_, data) if 0 < width < 1 else None
 
     def _check_width(self, density: Any) -> Any:
         if isinstance(self.width, str):
@@ -205,10 +207,35 @@ class FromDensity(
         data = check_data(self, X, reset=False, accept_sparse=False)
         return np.asarray(self.estimator_.transform(data))
 
-    def inverse_transform(self, X: Any, **options: Any) -> Any:
-        """Reconstruct data from positions with the estimator's `inverse_transform`."""
+    def inverse_transform(self, X: Any, *, return_distance: bool = False) -> Any:
+        """Compute data from coordinates, with their distance from the embedding if requested.
+
+        If ``width_`` is between 0 and 1, the draws cluster around the rows, which misleads an
+        inverse that is fitted to them: it is then local regression of the rows on ``embedding_``.
+        Otherwise it is that of the estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components)
+            Coordinates.
+        return_distance : bool, default=False
+            Also return the distance of each row from the embedding in units of its spacing, if the
+            estimator does.
+        """
         check_is_fitted(self)
-        return self.estimator_.inverse_transform(X, **options)
+        options = {"return_distance": True} if return_distance else {}
+        if self._inverse is None:
+            return self.estimator_.inverse_transform(X, **options)
+        Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if Z.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"X has {Z.shape[1]} columns, but the embedding has "
+                f"n_components={self._n_features_out}; pass one column per coordinate"
+            )
+        data = self._inverse.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
+        if not return_distance:
+            return data
+        return data, EmbeddingSpacing(self.embedding_).relative_distance(Z)
 
     @property
     def _n_features_out(self) -> int:
