@@ -419,7 +419,7 @@ def test_new_points_of_small_data_stay_near_the_map(estimator, criterion, n):
 
 def test_more_coordinates_than_directions_warn():
     X, _ = make_strip(500, aspect=3.5, random_state=0)
-    with pytest.warns(RankWarning, match="pass n_components=2 to omit them"):
+    with pytest.warns(RankWarning, match="pass n_components=2 or .auto. to stop before them"):
         NonRedundant(LE, 4).fit(X)
     line = np.linspace(0, 1, 300)[:, None]
     with pytest.warns(RankWarning, match="coordinates 1 .* are redundant or noise"):

@@ -4,7 +4,6 @@ from typing import Any
 
 from manifoldry.affinity.base import Affinity
 from manifoldry.affinity.gaussian import Binary, Gaussian, SelfTuning
-from manifoldry.util.checks import check_option
 
 AFFINITIES = ("gaussian", "binary", "self_tuning")
 
@@ -21,8 +20,13 @@ def resolve_affinity(
     """
     if affinity is None:
         return default if gamma is None else Gaussian(gamma=gamma)
-    if not isinstance(affinity, Affinity):
-        check_option("affinity", affinity, options)
+    known = isinstance(affinity, str) and affinity in options
+    if not (known or isinstance(affinity, Affinity)):
+        names = ", ".join(map(repr, options))
+        raise ValueError(
+            f"affinity={affinity!r} must be one of {names}, or an object such as "
+            "manifoldry.affinity.Entropic(30)"
+        )
     if affinity == "gaussian":
         return Gaussian(gamma=gamma)
     if gamma is not None:

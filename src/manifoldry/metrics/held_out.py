@@ -179,8 +179,8 @@ def kernel_loss(
             reason = f"extension={extension.regressor!r} replaces the kernel of the estimator"
         raise TypeError(
             f"{reason}; pass a fitted PCA, ClassicalMDS, KernelPCA, Isomap, LLE, "
-            "LaplacianEigenmaps, DiffusionMaps or SpectralClustering with extension=None first, "
-            "then the data"
+            "LaplacianEigenmaps, DiffusionMaps or SpectralClustering with extension=None first "
+            "(of FromDensity, its estimator_), then the data"
         )
     data = check_data(estimator, X, reset=False)
     rows = np.arange(data.shape[0])

@@ -363,6 +363,6 @@ def _warn_if_redundant(solver: SequentialSolver, sequence: CoordinateSequence | 
     if redundant:
         warn(
             f"coordinates {', '.join(map(str, redundant))} (counted from 0) are redundant or "
-            f"noise; pass n_components={min(redundant)} to omit them, or n_components='auto'",
+            f"noise; pass n_components={min(redundant)} or 'auto' to stop before them",
             RankWarning,
         )
