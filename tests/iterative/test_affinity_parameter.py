@@ -168,3 +168,14 @@ def test_float32_and_distances(curve):
         np.testing.assert_allclose(pairs.transform(cdist(new, X)), expected, atol=0.02)
         single = method(gamma=GAMMA, init="pca").fit(X.astype(np.float32))
         assert single.transform(new.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+@pytest.mark.parametrize(("rule", "combine"), [("or", np.maximum), ("and", np.minimum)])
+def test_entropic_affinities_are_made_symmetric_as_requested(curve, rule, combine):
+    affinity = Entropic(8, symmetrize=rule)
+    model = short(mf.SymmetricSNE, affinity=affinity)(curve)
+    graph = NeighborGraph.build(curve, 24)
+    P = affinity.fit(graph).conditional(graph).toarray()
+    expected = combine(P, P.T)
+    np.testing.assert_allclose(model.affinity_.toarray(), expected / expected.sum(), atol=1e-12)

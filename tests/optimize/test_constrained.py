@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from manifoldry import objectives
 from manifoldry.affinity.entropic import Entropic
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.iterative.neighbor_embedder import joint
+from manifoldry.iterative.neighbor_weights import joint
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize import (

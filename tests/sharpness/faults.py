@@ -286,7 +286,7 @@ FAULTS = [
           "return end - self.drop_first",
           "return end"),
     # ---- iterative
-    Fault("iterative/neighbor_embedder.py", "probabilities do not sum to one",
+    Fault("iterative/neighbor_weights.py", "probabilities do not sum to one",
           "return W / W.sum()",
           "return W / 2"),
     Fault("iterative/neighbor_embedder.py", "no warning of components",

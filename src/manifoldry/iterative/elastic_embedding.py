@@ -17,12 +17,8 @@ from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernel
 from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
 from manifoldry.iterative.monitor import Monitor
-from manifoldry.iterative.neighbor_embedder import (
-    NeighborEmbedder,
-    Neighbors,
-    PosedNeighbors,
-    joint,
-)
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
+from manifoldry.iterative.neighbor_weights import Neighbors, joint
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.objectives.losses import elastic
 from manifoldry.objectives.pairwise import Pairwise

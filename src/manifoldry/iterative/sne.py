@@ -3,7 +3,8 @@
 from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors, joint
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
+from manifoldry.iterative.neighbor_weights import Neighbors, joint
 from manifoldry.objectives.losses import sne, symmetric_sne
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.homotopy import Homotopy

@@ -11,7 +11,8 @@ from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.monitor import Monitor
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors, PosedNeighbors
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
+from manifoldry.iterative.neighbor_weights import Neighbors
 from manifoldry.objectives.losses import tsne
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.homotopy import EarlyExaggeration, Homotopy

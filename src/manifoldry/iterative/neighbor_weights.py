@@ -1,0 +1,109 @@
+"""The weights of attraction between neighbors, and what is wrong with degenerate ones."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.affinity.base import Weights
+from manifoldry.affinity.entropic import default_perplexity
+from manifoldry.base.input import Input
+from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning, warn
+from manifoldry.neighbors.base import Edges
+from manifoldry.neighbors.graph import NeighborGraph, replace_edges
+from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.objectives.repulsion import UniformRepulsion
+from manifoldry.spectral.posed import all_coincide_message
+from manifoldry.util.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The data, their neighbor graph and its weights."""
+
+    data: Input
+    graph: NeighborGraph
+    weights: Weights
+    negligible: float = 1e-10  # probability too small to affect the search
+
+    @cached_property
+    def exponents(self) -> Array:
+        """−log of the neighbor probability of each edge."""
+        return self.weights.probability_exponents(self.graph)
+
+    @property
+    def conditional(self) -> sparse.csr_array:
+        """Neighbor probabilities p(j|i), whose rows sum to one."""
+        return self.graph.matrix(np.exp(-self.exponents))
+
+    @cached_property
+    def matrix(self) -> sparse.csr_array:
+        """Symmetric weights of the edges, as the affinity defines them."""
+        with np.errstate(over="ignore"):  # if d² overflows, the weight exp(−∞) = 0 is right
+            W = self.weights.matrix(self.graph)
+        edges = self.graph.matrix(np.ones(len(self.graph.indices)))
+        isolated = int(((W.sum(axis=1) == 0) & ((edges + edges.T).sum(axis=1) > 0)).sum())
+        if isolated:
+            raise ValueError(
+                f"{isolated} of {W.shape[0]} points have no affinity to any other point: the "
+                "weights of their edges are below 1e-323; pass a smaller gamma, a graph "
+                "with more neighbors, or no affinity for bandwidths that adapt to the density"
+            )
+        return W
+
+    @cached_property
+    def strong(self) -> NeighborGraph:
+        """The graph without edges of negligible probability, which attract too little to matter."""
+        edges = Edges(self.graph.indptr, self.graph.indices, self.graph.distances)
+        kept = self.exponents < -np.log(self.negligible)
+        return replace_edges(self.graph, edges.keep(kept))
+
+
+def check_edges(graph: NeighborGraph) -> None:
+    """Refuse graphs without edges, or whose edges all have length zero."""
+    if len(graph.distances) == 0:
+        raise ValueError(
+            f"the graph of {graph.n_query} points has no edges; build it with n_neighbors of three "
+            "times the perplexity, or with a larger radius"
+        )
+    if not graph.distances.any():
+        raise ValueError(all_coincide_message(graph.n_query, "perplexity"))
+
+
+def warn_of_components(graph: NeighborGraph, remedy: str) -> None:
+    """Warn if the graph is not connected, because only repulsion acts between its components."""
+    count, _ = graph.components()
+    if count > 1:
+        warn(
+            f"the neighbor graph has {count} connected components, between which there is no "
+            "attraction: their relative positions in the embedding have little meaning; "
+            f"{remedy} to connect them",
+            DisconnectedGraphWarning,
+        )
+
+
+def warn_of_uniformity(objective: Pairwise, perplexity: float, nearly_all: float = 0.9) -> None:
+    """Warn if all pairs attract and repel each other nearly equally, whatever the data.
+
+    Repulsion that depends on the data, such as that of the elastic embedding, is exempt. If the
+    perplexity is more than `nearly_all` of the other points, the nearest neighbor is hardly more
+    probable than the farthest: by a factor of 4 to 11 in three data sets of 100 points, compared
+    with thousands at a third of the other points.
+    """
+    others = objective.n - 1
+    uniform = isinstance(objective.repulsion, UniformRepulsion)
+    bound = max(1.0, nearly_all * others)
+    if perplexity > bound and uniform:
+        warn(
+            f"perplexity={perplexity:g} exceeds {bound:g}, 90 % of the other points: all of them "
+            "are almost equally probable neighbors, so the embedding hardly depends on the data; "
+            f"pass perplexity={default_perplexity(others):.2g}",
+            UniformAffinityWarning,
+        )
+
+
+def joint(P: sparse.csr_array) -> sparse.csr_array:
+    """Symmetric joint probabilities of pairs, from the neighbor probabilities of each point."""
+    W = sparse.csr_array(P + P.T)
+    return W / W.sum()
