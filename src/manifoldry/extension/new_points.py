@@ -193,8 +193,9 @@ class NewPointOptimizer:
         beyond = int((log_scale < least).sum())
         if beyond:
             warn(
-                f"{beyond} new points are so unlike the training data that their distance from the "
-                f"embedding is limited to {self.farthest:g} times the width of its kernel",
+                f"{beyond} of {len(log_scale)} new points are so far from the training data that "
+                f"their distance from the embedding is limited to {self.farthest:g}; check that "
+                "their units are those of the training data",
                 ExtensionWarning,
             )
         return np.maximum(log_scale, least)
