@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.polynomial import chebyshev
 from scipy import sparse
-from scipy.linalg import eigh
 
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.optimize.guidance_matrix import extreme_eigenvalues
@@ -29,7 +28,7 @@ def eigenvalue_factor(M: Matrix) -> Array:
     n = M.shape[0]
     remedy = "guide by the sparse neighbor graph, or use whole powers"
     plan_memory(32.0 * n * n, f"the eigenvectors of a guidance matrix of order {n}", remedy)
-    values, vectors = eigh(M.toarray() if sparse.issparse(M) else M, driver="evd")
+    values, vectors = np.linalg.eigh(M.toarray() if sparse.issparse(M) else M)
     positive = values > n * np.finfo(float).eps * values[-1]
     return np.asarray(vectors[:, positive] * np.sqrt(values[positive]))
 
