@@ -1,6 +1,6 @@
 """Inverse of the elastic embedding: the data that minimize its energy at given coordinates."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -67,10 +67,10 @@ class ElasticInverse:
     0.25
     """
 
-    X: Array
-    Z: Array
-    widths: Array
-    log_scale: Array
+    X: Array = field(repr=False)
+    Z: Array = field(repr=False)
+    widths: Array = field(repr=False)
+    log_scale: Array = field(repr=False)
     strength: float
     attraction_width: float = 1.0
     repulsion_width: float = 1.0
