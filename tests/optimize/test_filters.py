@@ -405,7 +405,7 @@ def test_fractional_powers_are_not_deflated(M, G, springs):
 @pytest.mark.parametrize("optimizer", [LBFGS, ConjugateGradient])
 def test_a_filter_that_depends_on_the_gradient_warns(optimizer, G, springs):
     search = optimizer(DeflatedPower(2), stopping=Stopping(max_iter=3))
-    with pytest.warns(ConvergenceWarning, match="use GradientDescent"):
+    with pytest.warns(ConvergenceWarning, match="the same filter to GradientDescent"):
         search.minimize(springs, G)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
