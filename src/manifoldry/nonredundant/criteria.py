@@ -19,7 +19,6 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
 from manifoldry.nonredundant.smoother import (
     KernelSmoother,
-    SmootherFunctions,
     resolve_smoother,
     smoother_functions,
 )
@@ -37,34 +36,18 @@ Solve = Callable[[SpectralProblem], Spectrum]
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticFunctions:
-    """The earlier coordinates, their squares and their products."""
-
-    factors: Array  # (q,)
-
-    def __call__(self, F: Array) -> Array:
-        """Values at earlier coordinates `F` (n, q)."""
-        return quadratic(F / self.factors)
-
-
-@dataclass(frozen=True, eq=False)
 class Coordinate:
     """One coordinate, its constraints, and how well the earlier ones predict it."""
 
     spectrum: Spectrum
-    functions: SmootherFunctions | QuadraticFunctions | None
-    """Functions to which it is orthogonal, besides the earlier coordinates."""
+    constrained: bool
+    """Whether it differs from the next eigenvector of the problem."""
     error: float
     """Error of predicting it from the earlier ones, relative to its standard deviation."""
     description: str
     """How it was found, for `NonRedundant.coordinate_descriptions_`."""
     earlier_fraction: float | None = None
     """Fraction of its energy along the earlier gradients, if that was computed."""
-
-    @property
-    def constrained(self) -> bool:
-        """Whether it differs from the next eigenvector of the problem."""
-        return self.functions is not None
 
     @property
     def f(self) -> Array:
@@ -126,12 +109,9 @@ class PredictionCriterion(Criterion):
         most = max(0, dimensions_left(problem, F) - 1)
         mass, smoother = mass_of(problem), resolve_smoother(self.smoother)
         functions = smoother_functions(F, mass, width, smoother, most=most)
-        columns = (smoother.weights(mass) / mass)[:, None] * functions(F)
-        spectrum = solve(constrained(problem, np.hstack([F, columns])))
+        spectrum = solve(constrained(problem, np.hstack([F, functions.values])))
         description = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
-        return Coordinate(
-            spectrum, functions, prediction_error(F, spectrum.vectors[:, 0]), description
-        )
+        return Coordinate(spectrum, True, prediction_error(F, spectrum.vectors[:, 0]), description)
 
 
 @dataclass(frozen=True)
@@ -163,7 +143,7 @@ class GradientCriterion(Criterion):
         problem = graph_problem.problem
         spectrum = solve(constrained(problem, F))
         f = spectrum.vectors[:, 0]
-        plain = Coordinate(spectrum, None, prediction_error(F, f), "the next eigenvector")
+        plain = Coordinate(spectrum, False, prediction_error(F, f), "the next eigenvector")
         earlier = EarlierGradients(graph_problem.weights, F)
         fraction = earlier.fraction(f)
         # The energy of the problem is that of gradients if its operator is the graph Laplacian.
@@ -189,8 +169,7 @@ class GradientCriterion(Criterion):
     ) -> Iterator[Coordinate]:
         """Candidates of growing weight, until one is unpredictable or the error no longer grows."""
         problem = graph_problem.problem
-        functions = QuadraticFunctions(np.sqrt((F**2).mean(axis=0)))
-        kept = constrained(problem, functions(F))
+        kept = constrained(problem, quadratic(F / np.sqrt((F**2).mean(axis=0))))
         unit, before = self._unit(graph_problem, F, earlier, solve), -np.inf
         R = earlier.penalty_matrix
         for weight in self.weights_of_largest if problem.largest else self.weights:
@@ -199,7 +178,7 @@ class GradientCriterion(Criterion):
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
             error = prediction_error(F, f)
-            yield Coordinate(own, functions, error, description, earlier.fraction(f))
+            yield Coordinate(own, True, error, description, earlier.fraction(f))
             if error >= MIN_ERROR or error <= before + ERROR_MARGIN:
                 return
             before = error

@@ -23,7 +23,6 @@ class KernelFactor:
     """K ≈ L Lᵀ for a Gaussian kernel K, with the residual diagonal."""
 
     L: Array  # (n, m)
-    pivots: IntArray  # (m,): L = K[:, pivots] L[pivots]⁻ᵀ
     residual: Array  # (n,): diagonal of K − L Lᵀ
     left_out: float
     """Estimate of the largest eigenvalue of diag(K w)⁻¹ (K − L Lᵀ) diag(w)."""
@@ -33,11 +32,6 @@ class KernelFactor:
         weighted = (weights * values.T).T
         low = self.L @ (self.L.T @ weighted.astype(self.L.dtype))
         return np.asarray(low.T.astype(np.float64) + self.residual * weighted.T).T
-
-    def coefficients(self, c: Array) -> Array:
-        """Coefficients of the kernel functions of the pivots, whose values are L c."""
-        LP = self.L[self.pivots].astype(np.float64)
-        return np.asarray(solve_triangular(LP, c, lower=True, trans="T", check_finite=False))
 
 
 def gaussian_kernel(Z: Array, centers: Array, dtype: type = np.float64) -> Array:
@@ -63,7 +57,7 @@ def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> Ker
     n, rng = len(Z), np.random.default_rng(0)
     dtype = np.float32 if tol >= _SINGLE_FROM else np.float64
     L, residual = np.empty((n, max_columns), dtype=dtype, order="F"), np.ones(n)
-    pivots, m = np.empty(max_columns, dtype=np.intp), 0
+    m = 0
     total = np.full(n, weights.sum())
     while True:
         share = weights * residual / total  # diagonal of what is left out of the smoother
@@ -84,14 +78,14 @@ def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> Ker
         new, R = distinct[order[:rank] - 1], np.triu(R[:rank, :rank]).astype(dtype)
         C = gaussian_kernel(Z, Z[new], dtype) - L[:, :m] @ L[new, :m].T
         columns = solve_triangular(R, C.T, trans="T", check_finite=False).T
-        L[:, m : m + rank], pivots[m : m + rank] = columns, new
+        L[:, m : m + rank] = columns
         explained = np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
         residual = np.maximum(residual - explained, 0.0)
         residual[new] = 0.0
         m += rank
         sums = L[:, :m] @ (L[:, :m].T @ weights.astype(dtype))
         total = np.maximum(sums + residual * weights, weights)  # each point counts for itself
-    return KernelFactor(L[:, :m], pivots[:m], residual, left_out)
+    return KernelFactor(L[:, :m], residual, left_out)
 
 
 def sampled_norm(S: Array, diagonal: Array, counts: IntArray, trace: float) -> float:

@@ -122,7 +122,7 @@ class SequentialSolver:
             return solver.solve(problem, 1, rng)
 
         if not sequence.coordinates:
-            return Coordinate(solve(sequence.problem), None, 1.0, "the first")
+            return Coordinate(solve(sequence.problem), False, 1.0, "the first")
         with blas_threads_for(sequence.problem):
             return self.criterion.next(sequence.graph_problem, sequence.functions, solve)
 

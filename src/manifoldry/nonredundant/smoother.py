@@ -8,7 +8,7 @@ whose error is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -40,8 +40,7 @@ class KernelSmoother:
         Local means (Nadaraya–Watson) or local linear fits.
     point_weights : {"mass", "uniform"}, default="mass"
         Weight of each point: its mass in the eigenproblem (for Laplacian eigenmaps the degree), or
-        the same for all, as published. These differ only for problems with a mass. With "uniform"
-        such a coordinate is not extended to new points by its own equation but by regression.
+        the same for all, as published. These differ only for problems with a mass.
     n_neighbors : int, default=None
         Number of nearest points, by the earlier coordinates, to which each row of the smoother is
         restricted (points as far as the last one are included). None means all points. The
@@ -113,32 +112,15 @@ def resolve_smoother(spec: str | KernelSmoother) -> KernelSmoother:
 
 @dataclass(frozen=True, eq=False)
 class SmootherFunctions:
-    """Functions of the coordinates that span what a smoother can predict.
+    """Functions on the points that span what a smoother can predict."""
 
-    Each is a sum of Gaussians around `centers`, multiplied by 1, z₁, z₂, ... for a local linear
-    smoother, so that it can be evaluated anywhere.
-    """
-
-    width: float  # unit of the coordinates
-    centers: Array  # (m, q), in this unit
-    coefficients: Array  # (m, r), or ((q + 1)·m, r) for a local linear smoother
+    values: Array  # (n, r)
     singular_values: Array  # (r,): of the smoother, decreasing
-    radius: Array | None = None  # (m,): distance beyond which a center's Gaussian is cut to zero
-
-    def __call__(self, F: Array) -> Array:
-        """Values (n, r) at coordinates `F` (n, q)."""
-        Z = F / self.width
-        K = gaussian_kernel(Z, self.centers)
-        if self.radius is not None:
-            K[np.exp(-0.5 * self.radius**2) > K] = 0.0
-        if self.coefficients.shape[0] > K.shape[1]:
-            K = np.hstack([K, *(Z[:, j : j + 1] * K for j in range(Z.shape[1]))])
-        return np.asarray(K @ self.coefficients)
 
     @property
     def count(self) -> int:
         """Number of functions."""
-        return int(self.coefficients.shape[1])
+        return len(self.singular_values)
 
 
 def smoother_functions(
@@ -156,8 +138,8 @@ def smoother_functions(
     The smoother has weights P_jk ∝ exp(−‖z_j − z_k‖²/2)·w_k, where w are the point weights and z
     the coordinates over `bandwidth` times the root of the sum of their mean squares. With the right
     singular vectors v of P B^{-1/2} whose singular values are above `cut` times the largest (Blau &
-    Michaeli's cutoff), at most the `most` leading ones, the functions are B^{1/2} v / w: if
-    Σ w·function·f = 0 for all of them, P f is nearly zero.
+    Michaeli's cutoff), at most the `most` leading ones, the functions are B^{-1/2} v: if
+    Σ B·function·f = 0 for all of them, P f is nearly zero.
 
     Up to `factor_from` points the n × n matrix is decomposed, whatever `tol` is.
     """
@@ -166,10 +148,9 @@ def smoother_functions(
     w = smoother.weights(mass)
     width = bandwidth * float(np.sqrt((w @ F**2).sum() / w.sum())) or 1.0
     Z = F / width
-    points = _Points(Z, mass, smoother, width, cut, n if most is None else most)
+    points = _Points(Z, mass, smoother, cut, n if most is None else most)
     if smoother.n_neighbors is not None:
-        K, radius = _sparse_kernel(Z, min(smoother.n_neighbors, n))
-        return replace(_from_matrix(K, points), radius=radius)
+        return _from_matrix(_sparse_kernel(Z, min(smoother.n_neighbors, n)), points)
     tol = smoother.tolerance(n)
     if tol > 0 and n > factor_from:
         columns = n // 2 if n <= smoother.exact_up_to else min(n, smoother.max_columns)
@@ -185,10 +166,9 @@ def smoother_functions(
 class _Points:
     """What both ways to the functions share."""
 
-    Z: Array  # coordinates in units of `width`
+    Z: Array  # coordinates in units of the bandwidth
     mass: Array
     smoother: KernelSmoother
-    width: float
     cut: float
     most: int
 
@@ -200,6 +180,10 @@ class _Points:
     def root(self) -> Array:
         """Factor of the columns of P B^{-1/2}."""
         return self.weights / np.sqrt(self.mass)
+
+    def functions(self, V: Array, squares: Array) -> SmootherFunctions:
+        """From the singular vectors of P B^{-1/2} and the squares of its singular values."""
+        return SmootherFunctions(V / np.sqrt(self.mass)[:, None], np.sqrt(squares))
 
 
 def _from_factor(factor: KernelFactor, points: _Points) -> SmootherFunctions:
@@ -218,13 +202,11 @@ def _from_factor(factor: KernelFactor, points: _Points) -> SmootherFunctions:
     X = columns(points.root, points.root[:, None] * Z)
     H = (W @ (X.T @ X) @ W.T).astype(np.float64)
     squares, E = _leading((H + H.T) / 2, points.cut, points.most)
-    c = W.T @ (E / np.sqrt(squares))
-    blocks = [factor.coefficients(part) for part in np.split(c, len(c) // L.shape[1])]
-    return SmootherFunctions(points.width, Z[factor.pivots], np.vstack(blocks), np.sqrt(squares))
+    return points.functions(X @ (W.T @ (E / np.sqrt(squares)).astype(L.dtype)), squares)
 
 
 def _from_matrix(K: Matrix, points: _Points) -> SmootherFunctions:
-    """The functions from the matrix itself, as sums of Gaussians around all points."""
+    """The functions from the matrix itself."""
     Z, w, root, linear = points.Z, points.weights, points.root, points.smoother.linear
     constant, slope = _fit(lambda X: K @ (w * X.T).T, Z, linear)
     if sparse.issparse(K):
@@ -240,23 +222,18 @@ def _from_matrix(K: Matrix, points: _Points) -> SmootherFunctions:
     else:
         G = S.T @ S
         squares, V = _leading(G.toarray() if sparse.issparse(G) else G, points.cut, points.most)
-    U = (S @ V) / squares
-    blocks = [constant[:, None] * U, *(b[:, None] * U for b in slope.T)]
-    return SmootherFunctions(points.width, Z, np.vstack(blocks), np.sqrt(squares))
+    return points.functions(V, squares)
 
 
-def _sparse_kernel(Z: Array, k: int) -> tuple[sparse.csr_array, Array]:
-    """Kernel of each point to its `k` nearest ones, itself included, and their distances."""
-    blocks, smallest = [], []
+def _sparse_kernel(Z: Array, k: int) -> sparse.csr_array:
+    """Kernel of each point to its `k` nearest ones, itself included, and to others as near."""
+    blocks = []
     for block in row_blocks(len(Z), 4 * len(Z)):
         K = gaussian_kernel(Z[block], Z)
-        # Rounding of the kernel may differ between evaluations.
-        least = np.partition(K, -k, axis=1)[:, -k] * (1 - 1e-9)
+        least = np.partition(K, -k, axis=1)[:, -k] * (1 - 1e-9)  # equal ones differ by rounding
         K[least[:, None] > K] = 0.0
         blocks.append(sparse.csr_array(K))
-        smallest.append(least)
-    least = np.maximum(np.concatenate(smallest), np.finfo(float).tiny)
-    return sparse.csr_array(sparse.vstack(blocks)), np.sqrt(-2 * np.log(least))
+    return sparse.csr_array(sparse.vstack(blocks))
 
 
 def _rank_revealing(G: Array, rounding: float = 1e-7) -> Array:
@@ -318,7 +295,7 @@ def _warn_if_inaccurate(factor: KernelFactor, tol: float, q: int) -> None:
     if factor.left_out > tol:
         warn(
             f"the smoother for coordinate {q} (counted from 0) leaves out an eigenvalue of "
-            f"{factor.left_out:.2g} with {len(factor.pivots)} columns, where tol={tol:g} is "
+            f"{factor.left_out:.2g} with {factor.L.shape[1]} columns, where tol={tol:g} is "
             "allowed: this coordinate and later ones may differ from the exact ones; pass a larger "
             "bandwidth, or smoother=KernelSmoother(...) with more max_columns or a larger tol",
             ConvergenceWarning,
