@@ -131,6 +131,19 @@ def one_blas_thread() -> Iterator[None]:
                 _LIMIT.close()
 
 
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Limit OpenMP to one thread, in calls of scikit-learn's compiled loops.
+
+    GNU's OpenMP keeps its threads after a loop, and a forked process, which has none of them, waits
+    for them forever in its next loop. With one thread there are none to wait for.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no types
+
+    with threadpool_limits(limits=1, user_api="openmp"):
+        yield
+
+
 def _after_fork() -> None:
     """Remove the limit in a forked process, which has none of the threads that set it."""
     global _LOCK, _N_USERS
@@ -144,6 +157,6 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # no types
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
