@@ -198,12 +198,10 @@ class TestState:
     def test_pickles_say_which_version_wrote_them(self, method, fitted, monkeypatch):
         saved = pickle.dumps(fitted(method))
         monkeypatch.setattr(mf, "__version__", "99.0")
-        with pytest.warns(
-            VersionWarning, match=r"saved by manifoldry 0\..* loaded by 99.0"
-        ) as said:
+        name = type(fitted(method)).__name__
+        with pytest.warns(VersionWarning, match=rf"{name} was saved by manifoldry 0\..* by 99\.0"):
             again = pickle.loads(saved)
         assert np.array_equal(again.embedding_, fitted(method).embedding_)
-        assert type(again).__name__ in str([str(warning.message) for warning in said])
         assert not any("version" in name for name in vars(again))
 
     def test_pickles_of_used_models(self, data_method, fitted, X, X_new):

@@ -28,6 +28,6 @@ def restore_state(estimator: BaseEstimator, state: dict[str, Any]) -> None:
 
 
 def _version() -> str:
-    from manifoldry import __version__
+    import manifoldry
 
-    return __version__
+    return manifoldry.__version__
