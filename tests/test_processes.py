@@ -86,6 +86,29 @@ class TestForks:
             timeout=30,
         )
 
+    def test_a_lock_that_another_thread_holds_is_free_in_the_child(self):
+        run(
+            """
+            import os, threading, time
+            from manifoldry.util.threads import ForkSafeLock
+
+            lock = ForkSafeLock()
+
+            def hold():
+                with lock:
+                    time.sleep(0.5)
+
+            threading.Thread(target=hold).start()
+            time.sleep(0.1)
+            child = os.fork()
+            if child == 0:
+                with lock:
+                    os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            """,
+            timeout=30,
+        )
+
     def test_no_module_uses_the_property_with_a_lock(self):
         import manifoldry
 
