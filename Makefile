@@ -44,4 +44,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-lowest benchmarks/.envs build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* benchmarks/.envs build dist demo.png .pytest_cache .mypy_cache .ruff_cache

@@ -16,6 +16,8 @@ ORDER = (
     *("extension", "base", "spectral", "iterative", "semidefinite", "density", "nonredundant"),
     *("wrappers", "metrics", "dimension", "lie", "plotting"),
 )
+# numba has no parameter for the class of its cache.
+NO_PUBLIC_WAY = {("util", "dispatcher._cache")}
 TREES = {p: ast.parse(p.read_text()) for p in sorted(ROOT.rglob("*.py")) if p.parent != ROOT}
 
 
@@ -64,6 +66,8 @@ def test_nobody_touches_private_attributes_of_another_object():
             if node.attr.startswith("__") or node.attr in ("_replace", "_fields", "_asdict"):
                 continue
             owner = ast.unparse(node.value)
+            if (package(path), f"{owner}.{node.attr}") in NO_PUBLIC_WAY:
+                continue
             if owner not in ("self", "cls", "other", "sys", "super()"):
                 touched.append(f"{path.relative_to(ROOT)}:{node.lineno} {owner}.{node.attr}")
     assert not touched

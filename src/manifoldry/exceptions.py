@@ -40,6 +40,10 @@ class UniformAffinityWarning(ManifoldryWarning):
     """All affinities are nearly equal, so they carry little information about the data."""
 
 
+class VersionWarning(ManifoldryWarning):
+    """A model was saved by another version of this package."""
+
+
 class DisconnectedGraphError(ValueError):
     """The neighbor graph has several connected components and the policy does not allow that."""
 

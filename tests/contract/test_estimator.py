@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.linalg import subspace_angles
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
@@ -21,7 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from manifoldry.exceptions import ConvergenceWarning
+import manifoldry as mf
+from manifoldry.exceptions import ConvergenceWarning, VersionWarning
 from manifoldry.metrics import reconstruction
 
 SOLVERS = ["dense", "lanczos", "randomized", "lobpcg", "shift_invert"]
@@ -36,6 +38,21 @@ def labels(X):
 def frame(X, kind="pandas"):
     names = [f"feature {i}" for i in range(X.shape[1])]
     return FRAMES[kind](dict(zip(names, X.T, strict=True)))
+
+
+def every_other(M):
+    """The same numbers with gaps between them."""
+    wide = np.zeros((2 * M.shape[0], 2 * M.shape[1]))
+    wide[::2, ::2] = M
+    return wide[::2, ::2]
+
+
+LAYOUTS = {
+    "Fortran order": np.asfortranarray,
+    "strided": every_other,
+    "pandas": frame,
+    "polars": lambda M: frame(M, "polars"),
+}
 
 
 def public_state(model):
@@ -177,6 +194,16 @@ class TestState:
         assert np.array_equal(again.embedding_, model.embedding_)
         assert np.array_equal(again.transform(new), model.transform(new))
 
+    @pytest.mark.once_per_class
+    def test_pickles_say_which_version_wrote_them(self, method, fitted, monkeypatch):
+        saved = pickle.dumps(fitted(method))
+        monkeypatch.setattr(mf, "__version__", "99.0")
+        name = type(fitted(method)).__name__
+        with pytest.warns(VersionWarning, match=rf"{name} was saved by manifoldry 0\..* by 99\.0"):
+            again = pickle.loads(saved)
+        assert np.array_equal(again.embedding_, fitted(method).embedding_)
+        assert not any("version" in name for name in vars(again))
+
     def test_pickles_of_used_models(self, data_method, fitted, X, X_new):
         model = fitted(data_method)
         there = model.transform(X_new)
@@ -237,6 +264,16 @@ class TestState:
         assert np.array_equal(model.embedding_, plain.embedding_)
         assert np.array_equal(model.transform(new), plain.transform(new.copy()))
 
+    @pytest.mark.once_per_class
+    def test_the_layout_in_memory_changes_no_bit(self, method, fitted, X, X_new):
+        training, new = method.input(X), method.between(X_new, X)
+        plain = fitted(method)
+        placed = plain.transform(new)
+        for name, copy in LAYOUTS.items():
+            model = method.make().fit(copy(training))
+            assert np.array_equal(model.embedding_, plain.embedding_), name
+            assert np.array_equal(np.asarray(model.transform(copy(new))), placed), name
+
     def test_read_only_memory_map(self, method, fitted, X, X_new, tmp_path):
         np.save(tmp_path / "X.npy", method.input(X))
         mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -292,6 +329,14 @@ class TestTransform:
         size = np.abs(together).max()
         assert np.abs(one_by_one - together).max() <= 1e-7 * size
         assert np.abs(model.transform(rows[order]) - together[order]).max() <= 1e-7 * size
+
+    def test_sparse_rows_are_placed_as_dense_ones(self, data_method, X, X_new):
+        """Far from the origin, which is not subtracted from sparse data."""
+        model = data_method.make().fit(X + 50)
+        dense, sparse = X_new + 50, csr_array(X_new + 50)
+        size = np.abs(model.embedding_).max()
+        assert np.abs(model.transform(dense) - model.transform(sparse)).max() <= 1e-9 * size
+        assert model.score(dense) == pytest.approx(model.score(sparse), abs=1e-9)
 
     def test_training_rows_get_their_coordinates(self, method, fitted, X):
         training = method.input(X)

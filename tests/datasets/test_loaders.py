@@ -27,7 +27,7 @@ def fake_array(spec):
     if spec.kind == "text":
         return np.array([f"{spec.key} {i}" for i in range(spec.shape[0])])
     array = np.zeros(spec.shape, np.uint8 if spec.kind == "integer" else np.float32)
-    array.flat[0], array.flat[-1] = 1, (255 if array.ndim > 1 else 9)
+    array.flat[0], array.flat[-1] = 1, min(spec.high, 255 if array.ndim > 1 else 9)
     return array
 
 

@@ -1,8 +1,10 @@
 """Lookup order, checks of files, atomic writing and the (mocked) download."""
 
+import io
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from urllib.error import URLError
 
@@ -159,7 +161,81 @@ def test_a_bare_array_and_a_text_file_are_refused(places):
 
 def test_pickled_objects_are_never_loaded(places):
     storage.write(places[0] / "toy.npz", toy_arrays() | {"words": np.array([{}] * 4, dtype=object)})
+    with pytest.raises(DataFormatError, match="has dtype object, expected text"):
+        storage.fetch(TOY)
+
+
+def npz(path, **members):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, content in members.items():
+            archive.writestr(f"{key}.npy", content)
+
+
+def test_a_header_that_claims_terabytes_is_refused_before_anything_is_allocated(places):
+    header = io.BytesIO()
+    claim = {"descr": "<i8", "fortran_order": False, "shape": (2**40,)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    npz(places[0] / "toy.npz", X=header.getvalue())
+    with pytest.raises(DataFormatError, match=r"has shape \(1099511627776,\), expected"):
+        storage.fetch(TOY)
+
+
+def test_text_that_expands_to_gigabytes_is_refused(places):
+    header = io.BytesIO()
+    claim = {"descr": "<U100000000", "fortran_order": False, "shape": (4,)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    whole = io.BytesIO()
+    np.save(whole, toy_arrays()["X"])
+    npz(places[0] / "toy.npz", X=whole.getvalue(), words=header.getvalue())
+    with pytest.raises(DataFormatError, match="expected shorter text"):
+        storage.fetch(TOY)
+
+
+@pytest.mark.parametrize(
+    ("offset", "value"), [(8, 99), (6, 1)], ids=["unknown compression", "encrypted"]
+)
+def test_zip_files_that_cannot_be_read_are_refused(places, offset, value):
+    """The two header fields of each member; `offset` is that of the one in front of the data."""
+    path = places[0] / "toy.npz"
+    storage.write(path, toy_arrays())
+    changed = bytearray(path.read_bytes())
+    for magic, shift in ((b"PK\x03\x04", 0), (b"PK\x01\x02", 2)):
+        at = changed.find(magic)
+        while at >= 0:
+            changed[at + offset + shift] = value
+            at = changed.find(magic, at + 4)
+    path.write_bytes(bytes(changed))
     with pytest.raises(DataFormatError, match="cannot be read"):
+        storage.fetch(TOY)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0, 1.5])
+def test_values_out_of_range_are_refused(places, bad):
+    file = DataFile("gray", (ArraySpec("X", (2, 2), "float", 0, 1),), "89ab", "made up", "none")
+    storage.write(places[0] / "gray.npz", {"X": np.array([[0.0, 1.0], [0.5, bad]])})
+    with pytest.raises(DataFormatError, match="expected 0 to 1"):
+        storage.fetch(file)
+
+
+def test_labels_out_of_range_are_refused(places):
+    file = DataFile("ten", (ArraySpec("y", (3,), "integer", 0, 9),), "89ab", "made up", "none")
+    storage.write(places[0] / "ten.npz", {"y": np.array([0, 9, 10])})
+    with pytest.raises(DataFormatError, match="values from 0 to 10, expected 0 to 9"):
+        storage.fetch(file)
+
+
+def no_home():
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_without_a_home_directory_the_directory_of_the_variable_is_used(places, monkeypatch):
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    storage.write(places[0] / "toy.npz", toy_arrays())
+    assert storage.fetch(TOY)["X"].shape == (4, 3)
+    monkeypatch.delenv("MANIFOLDRY_DATA")
+    with pytest.raises(DataNotFoundError, match=r"no home directory .* set MANIFOLDRY_DATA"):
         storage.fetch(TOY)
 
 
@@ -238,7 +314,7 @@ def test_a_disk_that_cannot_be_written_costs_a_warning_only(monkeypatch, server)
         raise OSError("read-only")
 
     monkeypatch.setattr(storage, "write", refuse)
-    with pytest.warns(ManifoldryWarning, match="could not be written"):
+    with pytest.warns(ManifoldryWarning, match="could not be kept"):
         assert storage.fetch(REMOTE)["X"].shape == (4, 3)
 
 

@@ -1,5 +1,6 @@
 """What a fit leaves on an estimator is in the estimator's own documentation."""
 
+import inspect
 import re
 
 import numpy as np
@@ -21,8 +22,9 @@ SKLEARNS = {"n_features_in_", "feature_names_in_"}
 
 def documented(method):
     """Names in the section on attributes."""
-    section = method.__doc__.split("Attributes\n    ----------\n")[1].split("\n\n")[0]
-    return set(re.findall(r"\w+_\b", " ".join(re.findall(r"^    (\w.*) :", section, re.M))))
+    text = inspect.cleandoc(method.__doc__)  # Python 3.13 dedents it already
+    section = text.split("Attributes\n----------\n")[1].split("\n\n")[0]
+    return set(re.findall(r"\w+_\b", " ".join(re.findall(r"^(\w.*) :", section, re.M))))
 
 
 @pytest.mark.parametrize("method", FITTED)

@@ -178,7 +178,7 @@ class TestInterrupts:
 
     def test_while_curvature_is_computed(self, X, monkeypatch):
         monkeypatch.setattr(
-            "manifoldry.optimize.homotopy.smallest_curvature", lambda *_: interrupt()
+            "manifoldry.optimize.homotopy.smallest_curvature", lambda *_, **__: interrupt()
         )
         model = mf.ElasticEmbedding(
             repulsion="uniform", weight=20.0, optimizer=Homotopy(curvature=True)

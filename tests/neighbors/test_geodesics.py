@@ -6,6 +6,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from manifoldry import NeighborGraph
 from manifoldry.datasets import make_swiss_roll
+from manifoldry.neighbors import geodesics
 from manifoldry.neighbors.geodesics import Geodesics
 
 
@@ -20,6 +21,26 @@ def test_equal_to_floyd_warshall(X):
     full[graph.rows, graph.indices] = graph.distances
     expected = shortest_path(np.minimum(full, full.T), method="FW")
     np.testing.assert_allclose(Geodesics.of(graph).distances, expected, rtol=1e-12)
+
+
+def test_few_sources_at_a_time_so_that_an_interrupt_does_not_wait(X, monkeypatch):
+    """scipy does not look for Ctrl-C during a call, which took 9 s for 8000 points."""
+    whole = Geodesics.of(NeighborGraph.build(X, 6)).distances
+    counts = []
+
+    def dijkstra(lengths, indices):
+        counts.append(len(indices))
+        return shortest_path(lengths, indices=indices)
+
+    blocks = geodesics.row_blocks
+    monkeypatch.setattr(geodesics, "dijkstra", dijkstra)
+    monkeypatch.setattr(
+        geodesics, "row_blocks", lambda n, width, budget: blocks(n, width, budget=2**14)
+    )
+    parts = Geodesics.of(NeighborGraph.build(X, 6)).distances
+    assert sum(counts) == 150
+    assert max(counts) < 20
+    assert np.array_equal(parts, whole)
 
 
 def test_are_a_metric_no_shorter_than_the_straight_line(X):

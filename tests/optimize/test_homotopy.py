@@ -238,11 +238,11 @@ class TestHomotopy:
     def test_an_interrupt_after_a_saddle_keeps_what_was_found_below_it(self, monkeypatch):
         looked_at = []
 
-        def curvature(objective, Y):
+        def curvature(objective, Y, **more):
             looked_at.append(objective.value(Y))
             if len(looked_at) == 2:
                 raise KeyboardInterrupt
-            return smallest_curvature(objective, Y)
+            return smallest_curvature(objective, Y, **more)
 
         monkeypatch.setattr("manifoldry.optimize.homotopy.smallest_curvature", curvature)
         line = np.hstack([minimizer(20.0, 1), np.zeros((N, 1))])

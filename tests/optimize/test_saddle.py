@@ -11,7 +11,7 @@ from manifoldry.datasets import make_swiss_roll
 from manifoldry.objectives import elastic, sne
 from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping
-from manifoldry.optimize.saddle import leave_saddle, smallest_curvature
+from manifoldry.optimize.saddle import leave_saddle, smallest_curvature, thinnest_axis
 
 N = 40
 X = make_swiss_roll(N, random_state=0).X
@@ -91,6 +91,48 @@ def test_against_differences_of_the_gradient_for_few_points_and_many(n):
     expected = without_rigid_motions(differences(objective, Y), Y)[0]
     found = smallest_curvature(objective, Y)
     assert found.value == pytest.approx(expected, abs=1e-5 * found.scale)
+
+
+@pytest.mark.parametrize("dense_up_to", [N, 0])
+def test_along_one_axis_against_the_published_hessian(dense_up_to):
+    W, axis = weights() / weights().sum(), np.array([0.0, 0.6, 0.8])
+    Y = np.random.default_rng(1).normal(size=(N, 1)) * [0.5, 0.0, 0.0]
+    across = np.kron(np.eye(N), axis[:, None])  # displacements of the points along the axis
+    Q = np.linalg.svd(np.hstack([np.ones((N, 1)), Y[:, :1]]))[0][:, 2:]  # no rigid motions
+    H = Q.T @ across.T @ elastic_hessian(W, 20.0, Y) @ across @ Q
+    found = smallest_curvature(
+        elastic(W, weight=20.0), Y, axis=axis, dense_up_to=dense_up_to, max_iter=500
+    )
+    assert found.value == pytest.approx(eigvalsh(H)[0], abs=1e-5 * found.scale)
+    assert np.allclose(found.direction, (found.direction @ axis)[:, None] * axis)
+
+
+def test_the_thinnest_axis():
+    Y = np.random.default_rng(0).normal(size=(30, 2)) * [3.0, 0.2]
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    assert np.allclose(np.abs(thinnest_axis(Y @ turn)), np.abs(turn[1]), atol=0.05)
+    assert np.linalg.norm(thinnest_axis(np.ones((3, 5)))) == pytest.approx(1)
+
+
+def test_where_lobpcg_fails(monkeypatch):
+    """scipy raises ValueError if its block becomes linearly dependent; Lanczos does not."""
+
+    def fail(*_, **__):
+        raise ValueError("eigh has failed in lobpcg postprocessing")
+
+    monkeypatch.setattr("manifoldry.optimize.saddle.lobpcg", fail)
+    W, Y = weights() / weights().sum(), MAPS["a saddle"]
+    expected = without_rigid_motions(elastic_hessian(W, 20.0, Y), Y)[0]
+    found = smallest_curvature(elastic(W, weight=20.0), Y)
+    assert found.value == pytest.approx(expected, abs=1e-4 * found.scale)
+
+
+@pytest.mark.parametrize("method", [SNE, SymmetricSNE])
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+def test_two_distinct_rows(method):
+    """They coincide on the map as well, or nearly: what is found is a minimum."""
+    Y = method().fit(np.repeat([[0.0], [1.0]], [16, 17], axis=0)).embedding_
+    assert np.ptp(Y[:16], axis=0).max() + np.ptp(Y[16:], axis=0).max() < np.ptp(Y)
 
 
 def test_leaving_a_saddle_lowers_the_value_on_either_side():

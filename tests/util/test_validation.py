@@ -21,7 +21,6 @@ from manifoldry.util.checks import (
     check_positive,
 )
 from manifoldry.util.validation import (
-    available_memory,
     canonical,
     check_data,
     check_nonnegative_entries,
@@ -210,32 +209,6 @@ def test_arrays_that_do_not_fit_into_memory_are_rejected(monkeypatch):
         plan_memory(3.0 * 2**30, "a matrix", "use less")
     monkeypatch.setattr(validation, "available_memory", lambda: None)
     plan_memory(1e30, "a matrix", "use less")  # unknown memory: no check
-
-
-def test_available_memory_is_plausible():
-    available = available_memory()
-    assert available is None or 2**20 < available < 2**50
-
-
-def test_cached_files_count_as_available(tmp_path, monkeypatch):
-    """Linux counts reclaimable caches as available but not as free."""
-    (tmp_path / "meminfo").write_text("MemFree: 10 kB\nMemAvailable:    5000 kB\n")
-    real = open
-    monkeypatch.setattr(
-        "builtins.open",
-        lambda name, *rest: real(tmp_path / "meminfo" if name == "/proc/meminfo" else name, *rest),
-    )
-    assert validation._system_memory() == 5000 * 1024
-
-
-def test_memory_limit_of_a_container(tmp_path):
-    (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "memory.current").write_text("700000\n")
-    (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 100000\n")
-    assert validation._group_memory(str(tmp_path)) == 400_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert validation._group_memory(str(tmp_path)) is None
-    assert validation._group_memory(str(tmp_path / "nowhere")) is None
 
 
 @pytest.mark.parametrize(

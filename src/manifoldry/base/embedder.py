@@ -25,6 +25,7 @@ from manifoldry.extension.regressor import (
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
+from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -51,6 +52,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     {extension_}
     {inverse_}
     """
+
+    __getstate__ = state_with_version
+    __setstate__ = restore_state
 
     n_components: int | None
     embedding_: Array

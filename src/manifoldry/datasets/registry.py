@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,11 +11,13 @@ Kind = Literal["integer", "float", "text"]
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """Name, shape and kind of an array in a data file."""
+    """Name, shape and kind of an array in a data file, and the range of its numbers."""
 
     key: str
     shape: tuple[int, ...]
     kind: Kind
+    low: float = -math.inf
+    high: float = math.inf
 
     def __str__(self) -> str:
         return f"{self.key}: {self.kind} {'×'.join(map(str, self.shape))}"
@@ -25,7 +28,7 @@ class DataFile:
     """One ``.npz`` file: its arrays, its source, and the checksum of a known good copy.
 
     A file that a user makes from the same source may differ in its bytes, so the checksum appears
-    in messages but is not enforced; keys, shapes and kinds of numbers are.
+    in messages but is not enforced; keys, shapes, kinds and ranges of numbers are.
     """
 
     name: str
@@ -46,13 +49,17 @@ class DataFile:
 
 
 def _pixels(key: str, *shape: int) -> ArraySpec:
-    return ArraySpec(key, shape, "integer")
+    return ArraySpec(key, shape, "integer", 0, 255)
+
+
+def _numbers(key: str, count: int, low: int, high: int) -> ArraySpec:
+    return ArraySpec(key, (count,), "integer", low, high)
 
 
 _FILES = (
     DataFile(
         name="mnist",
-        arrays=(_pixels("X", 70000, 784), _pixels("y", 70000)),
+        arrays=(_pixels("X", 70000, 784), _numbers("y", 70000, 0, 9)),
         sha256="54ddfe01bb1284d50e5473a31c590ba0e723949b611ce6e7604f2e9473754d8a",
         source="MNIST handwritten digits, 60000 for training then 10000 for testing; "
         "OpenML data set mnist_784",
@@ -61,14 +68,18 @@ _FILES = (
     ),
     DataFile(
         name="usps",
-        arrays=(ArraySpec("X", (9298, 256), "float"), _pixels("y", 9298)),
+        arrays=(ArraySpec("X", (9298, 256), "float", 0, 1), _numbers("y", 9298, 0, 9)),
         sha256="8841a5fb38f814c2139d61d7f687c416fc84bb4ef1b6cf0784c502eddb2918b2",
         source="USPS handwritten digits in 0..1, 7291 for training then 2007 for testing",
         license="not stated by the source",
     ),
     DataFile(
         name="coil20",
-        arrays=(_pixels("images", 1440, 128, 128), _pixels("object", 1440), _pixels("angle", 1440)),
+        arrays=(
+            _pixels("images", 1440, 128, 128),
+            _numbers("object", 1440, 1, 20),
+            _numbers("angle", 1440, 0, 355),
+        ),
         sha256="7453d6ef00126cc235697cda38b7c8b7c715ca169a3fa4a586f0cf1c169bfae8",
         source="COIL-20 of Columbia University (CAVE): 20 objects, 72 views each, 5° apart",
         license="not stated by the source",
@@ -76,7 +87,7 @@ _FILES = (
     DataFile(
         name="isomap_faces32",
         arrays=(
-            ArraySpec("images", (698, 32, 32), "float"),
+            ArraySpec("images", (698, 32, 32), "float", 0, 1),
             ArraySpec("params_std", (698, 3), "float"),
             _pixels("images64_binary_packed", 698, 512),
         ),
@@ -94,7 +105,7 @@ _FILES = (
     ),
     DataFile(
         name="rotating_monkey",
-        arrays=(_pixels("images", 121, 120, 160), _pixels("frame", 121)),
+        arrays=(_pixels("images", 121, 120, 160), _numbers("frame", 121, 0, 120)),
         sha256="27abb01e044727df72721c432ab2600dd49e5d85c8a18304e2f421c709469bf0",
         source="renderings of a head turned about three axes; python-ukr, rotatingMonkey",
         license="MIT",
@@ -111,7 +122,7 @@ _FILES = (
         arrays=(
             ArraySpec("pca", (700, 50), "float"),
             ArraySpec("genes_scaled", (700, 765), "float"),
-            _pixels("y", 700),
+            _numbers("y", 700, 0, 9),
             ArraySpec("names", (10,), "text"),
         ),
         sha256="5e0cc7b164b6dcddd5df1e07f28c2cec3d07d2a6c280d15b12c20573a7314323",

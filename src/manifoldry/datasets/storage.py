@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,26 @@ from manifoldry.exceptions import ManifoldryWarning
 
 Arrays = dict[str, NDArray[Any]]
 
+# What numpy and zipfile raise for damaged, encrypted and unknown files.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    KeyError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_LONGEST_TEXT = 4 * 256  # bytes; numpy uses four per character
 _KINDS = {"i": "integer", "u": "integer", "f": "float", "U": "text"}
+
+
+class Header(NamedTuple):
+    """Type of an array in a file."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
 
 class DataNotFoundError(FileNotFoundError):
@@ -80,7 +99,16 @@ def find_data(name: str) -> Path | None:
 def search_path() -> list[Path]:
     """Return the directories that are searched, in order."""
     chosen = os.environ.get("MANIFOLDRY_DATA", "")
-    return [*([Path(chosen).expanduser()] if chosen else []), data_home()]
+    places = [Path(chosen).expanduser()] if chosen else []
+    try:
+        places.append(data_home())
+    except RuntimeError:  # there is no home directory
+        if not places:
+            raise DataNotFoundError(
+                "there is no home directory for a cache; set MANIFOLDRY_DATA to the directory of "
+                "the data, or XDG_CACHE_HOME"
+            ) from None
+    return places
 
 
 def locate(file: DataFile) -> Path | None:
@@ -97,30 +125,53 @@ def fetch(file: DataFile, *, download_if_missing: bool = True) -> Arrays:
     if not (file.downloadable and download_if_missing):
         raise DataNotFoundError(_missing_file_message(file))
     arrays = _download(file)
-    _save(data_home() / file.filename, arrays)
+    _save(file, arrays)
     return arrays
 
 
 def read(path: Path, file: DataFile) -> Arrays:
     """Read the arrays of a file and check keys, shapes and kinds of numbers."""
     try:
+        with zipfile.ZipFile(path) as archive:
+            headers = {spec.key: _header(archive, spec.key) for spec in file.arrays}
+        _check_each(headers, _wrong_type, file, path)  # before memory is allocated for the numbers
         with np.load(path, allow_pickle=False) as stored:
-            keys = set(stored.files)
-            arrays = {spec.key: stored[spec.key] for spec in file.arrays if spec.key in keys}
-    except PermissionError:
+            arrays = {spec.key: stored[spec.key] for spec in file.arrays}
+    except (PermissionError, DataFormatError):
         raise
-    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise DataFormatError(f"{path} cannot be read ({error}); {_remedy(path, file)}") from error
     return check(arrays, file, path)
 
 
+def _header(archive: zipfile.ZipFile, key: str) -> Header | None:
+    """Shape and dtype of an array in an ``.npz`` file, without its numbers; None if missing."""
+    if f"{key}.npy" not in archive.namelist():
+        return None
+    with archive.open(f"{key}.npy") as stream:
+        version = np.lib.format.read_magic(stream)
+        old = version == (1, 0)
+        read = np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    return Header(shape, dtype)
+
+
 def check(arrays: Arrays, file: DataFile, path: Path | str) -> Arrays:
     """Return the arrays, or raise an error for the first that does not match the registry."""
-    for spec in file.arrays:
-        if mismatch := _mismatch(arrays.get(spec.key), spec):
-            remedy = _remedy(path, file)
-            raise DataFormatError(f"{path}: array {spec.key!r} {mismatch}; {remedy}")
+    _check_each(arrays, _wrong_type, file, path)
+    _check_each(arrays, _out_of_range, file, path)
     return arrays
+
+
+def _check_each(
+    found: Mapping[str, Any],
+    mismatch: Callable[[Any, ArraySpec], str | None],
+    file: DataFile,
+    path: Path | str,
+) -> None:
+    for spec in file.arrays:
+        if wrong := mismatch(found.get(spec.key), spec):
+            raise DataFormatError(f"{path}: array {spec.key!r} {wrong}; {_remedy(path, file)}")
 
 
 def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -139,11 +190,13 @@ def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         raise
 
 
-def _save(path: Path, arrays: Arrays) -> None:
+def _save(file: DataFile, arrays: Arrays) -> None:
     try:
-        write(path, arrays)
-    except OSError as error:  # the data are still returned if the disk is full or read-only
-        message = f"{path} could not be written ({error}), so the data will be downloaded again"
+        write(data_home() / file.filename, arrays)
+    except (OSError, RuntimeError) as error:  # disk full or read-only, or no home directory
+        message = (
+            f"{file.filename} could not be kept ({error}), so the data will be downloaded again"
+        )
         warnings.warn(
             f"{message}; set XDG_CACHE_HOME to a writable directory",
             ManifoldryWarning,
@@ -151,13 +204,25 @@ def _save(path: Path, arrays: Arrays) -> None:
         )
 
 
-def _mismatch(array: NDArray[Any] | None, spec: ArraySpec) -> str | None:
+def _wrong_type(array: Any, spec: ArraySpec) -> str | None:
+    """Say what is wrong with the shape or dtype of an array, or its header."""
     if array is None:
         return f"is missing, expected {spec.kind} of shape {spec.shape}"
     if array.shape != spec.shape:
         return f"has shape {array.shape}, expected {spec.shape}"
     kind = _KINDS.get(array.dtype.kind, str(array.dtype))
+    if kind == "text" and array.dtype.itemsize > _LONGEST_TEXT:
+        return f"has dtype {array.dtype}, expected shorter text"
     return None if kind == spec.kind else f"has dtype {array.dtype}, expected {spec.kind}"
+
+
+def _out_of_range(array: NDArray[Any], spec: ArraySpec) -> str | None:
+    if spec.kind == "text":
+        return None
+    low, high = float(array.min()), float(array.max())
+    if np.isfinite([low, high]).all() and spec.low <= low and high <= spec.high:
+        return None
+    return f"has values from {low:g} to {high:g}, expected {spec.low:g} to {spec.high:g}"
 
 
 def _remedy(path: Path | str, file: DataFile) -> str:

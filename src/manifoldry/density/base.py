@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.neighbors.distances import Frame
 from manifoldry.util.refit import replacing_fit
+from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import check_data
@@ -18,6 +19,9 @@ _PRIVATE = ("_mixture", "_frame", "_dtype")
 
 class DensityEstimator(DensityMixin, BaseEstimator):
     """Base class of density estimators; a subclass fits ``_mixture`` in scaled coordinates."""
+
+    __getstate__ = state_with_version
+    __setstate__ = restore_state
 
     _mixture: Any
     _frame: Frame

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from manifoldry.density.windows import (
     windows_without,
 )
 from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.util.cached import cached_property
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows

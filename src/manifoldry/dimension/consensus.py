@@ -1,13 +1,13 @@
 """The consensus of all dimension estimates, its range, and reasons why estimates differ."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.profile import ScaleProfile
 from manifoldry.dimension.result import MANY_TIES, Dimension
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
 # Methods that use small neighborhoods, whose estimates should agree.

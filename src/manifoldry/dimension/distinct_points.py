@@ -1,7 +1,6 @@
 """The input of the dimension estimators: distinct points, their neighbors and their variances."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from manifoldry.eigen import resolve_solver
 from manifoldry.neighbors.distances import squared_norms
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.gram import LinearGram
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from manifoldry.neighbors.distances import (
     expansion_error,
     squared_norms,
 )
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState

@@ -26,8 +26,8 @@ from manifoldry.eigen.solver import (
 from manifoldry.eigen.spectrum import Spectrum
 from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import ConvergenceWarning, warn
+from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Matrix
-from manifoldry.util.validation import available_memory
 
 
 @dataclass(frozen=True)

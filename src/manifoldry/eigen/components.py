@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.solver import EigenSolver
 from manifoldry.eigen.spectrum import Spectrum
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import plan_memory
 

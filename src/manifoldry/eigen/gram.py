@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, Matrix
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +13,11 @@ from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.krylov import start_block, too_small
 from manifoldry.eigen.solver import PairSolver, converged
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
+from manifoldry.util.threads import ForkSafeLock
 from manifoldry.util.typing import Array, Matrix
 
 # pyamg draws from numpy's global generator; this lock serializes its use.
-_GLOBAL_GENERATOR = Lock()
+_GLOBAL_GENERATOR = ForkSafeLock()
 
 Preconditioner = Callable[[Array], Array]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky, qr, solve_triangular
 
 from manifoldry.eigen.gram import Gram
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, Matrix
 
 

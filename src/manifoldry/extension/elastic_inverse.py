@@ -1,7 +1,6 @@
 """Inverse of the elastic embedding: the data that minimize its energy at given coordinates."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from manifoldry.extension.new_points import first_minimum
 from manifoldry.extension.pair_energy import PairEnergy, minimize_energies
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks, spread_rows
 

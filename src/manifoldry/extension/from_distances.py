@@ -1,7 +1,6 @@
 """Extensions of methods based on distances: Gower's formula and triangulation."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ from manifoldry.extension.base import Extension, KernelExtension, Nystrom
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.base import UNKNOWN_AMONG
-from manifoldry.neighbors.distances import Frame, squared_distances
+from manifoldry.neighbors.distances import Frame, metric_distances, squared_distances
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
@@ -30,13 +30,10 @@ class DistancesToTraining:
         """Distances, (n_new, n_train)."""
         if self.X is None:
             return np.array(X, dtype=np.float64)
-        from sklearn.metrics import pairwise_distances
-
         if isinstance(self.metric, str) and self.metric == "euclidean":
             D2 = squared_distances(X, self.X, self._frame, accuracy=1e-12)
             return np.sqrt(D2, out=D2) * self._frame.unit
-        D = pairwise_distances(X, self.X, metric=self.metric, **self.metric_params)
-        return np.asarray(D, dtype=np.float64)
+        return metric_distances(X, self.X, self.metric, self.metric_params)
 
     @cached_property
     def _frame(self) -> Frame:
@@ -64,18 +61,12 @@ class GowerKernel:
     def matrix(self, X: Matrix) -> Array:
         """Uncentered kernel, (n_new, n_train)."""
         D = self.distances.matrix(X)
-        if not np.isfinite(D).all():
-            row = int(np.argmin(np.isfinite(D).all(axis=1)))
-            raise ValueError(
-                f"distances from row {row} to the training points are NaN or infinite; remove or "
-                "rescale the row, or use another metric"
-            )
         if self.constant:
             itself = self.distances.identical(D)
             D += self.constant
             known = np.flatnonzero(itself >= 0)
             D[known, itself[known]] = 0.0  # the constant is not added between identical points
-        return -0.5 * (D / self.unit) ** 2
+        return gower_kernel(D, self.unit)
 
     def among(self, X: Matrix) -> Array:
         """Uncentered kernel between new points, (n_new, n_new)."""
@@ -174,7 +165,15 @@ class GeodesicExtension(KernelExtension):
 
 def gower_kernel(D: Array, unit: float) -> Array:
     """Uncentered kernel −½·(d/unit)² of classical scaling."""
-    return np.asarray(-0.5 * (D / unit) ** 2)
+    with np.errstate(over="ignore"):  # raised below
+        K = np.asarray(-0.5 * (D / unit) ** 2)
+    if not np.isfinite(K).all():
+        row = int(np.argmin(np.isfinite(K).all(axis=1)))
+        raise ValueError(
+            f"row {row} is at a distance of {D[row].max():.0e}, but the training points are only "
+            f"about {unit:.0e} apart, so squared distances overflow; check the units of X"
+        )
+    return K
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,13 @@
 """Inverse by kernel regression of the data on the embedding, with derivatives."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 

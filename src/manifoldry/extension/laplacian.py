@@ -1,7 +1,6 @@
 """Extension of Laplacian eigenvectors to new points."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.base import UNKNOWN_AMONG
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks

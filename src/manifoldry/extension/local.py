@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks
 

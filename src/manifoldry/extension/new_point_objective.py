@@ -1,7 +1,6 @@
 """Objectives of new points given a fixed embedding, and Newton's method for many of them."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.pair_sums import dot, isotropic, second_moments, squared_lengths
 from manifoldry.objectives.pairwise import NewPointTerms
+from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks

@@ -1,7 +1,6 @@
 """Extension of iterative methods: minimize the objective of each new point separately."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.pairwise import NewPointTerms
 from manifoldry.objectives.repulsion import Repulsion
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, row_blocks
 

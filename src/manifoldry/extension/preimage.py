@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from manifoldry.affinity.dense import RBF, median_rbf
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
 

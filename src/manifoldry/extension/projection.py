@@ -1,7 +1,6 @@
 """Extension by orthogonal projection onto the surface of a kernel regression."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame, check_range
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks

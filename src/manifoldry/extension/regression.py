@@ -1,7 +1,6 @@
 """Inverse by local regression, and the distance of coordinates from the embedding."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.utils import check_array
 
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.cached import cached_property
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_rows

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.homotopy import Homotopy, HomotopyRun
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, RandomState
 

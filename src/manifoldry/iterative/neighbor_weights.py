@@ -1,7 +1,6 @@
 """The weights of attraction between neighbors, and what is wrong with degenerate ones."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +14,7 @@ from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.spectral.posed import all_coincide_message
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
 

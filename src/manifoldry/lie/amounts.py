@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.linalg import expm
 
 from manifoldry.lie.flow import Flow, flow_of
 from manifoldry.lie.pairs import gram_matrix
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 

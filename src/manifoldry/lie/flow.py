@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import expm
 
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
 

@@ -28,6 +28,7 @@ from manifoldry.util.checks import (
     check_nonnegative,
     check_positive,
 )
+from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import (
     check_data,
@@ -141,6 +142,9 @@ class LieTransform(BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+
+    __getstate__ = state_with_version
+    __setstate__ = restore_state
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Fit generators to pairs of rows.

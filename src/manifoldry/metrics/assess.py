@@ -1,7 +1,6 @@
 """Overall quality of an embedding: metrics, comparison with PCA, and a written summary."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from manifoldry.metrics.summary import (
 from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, RandomState
 

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,10 +14,12 @@ from manifoldry.neighbors.distances import (
     Frame,
     corrected_squares,
     expansion_error,
+    metric_distances,
     squared_norms,
 )
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import check_nonnegative_entries, row_blocks
@@ -231,6 +232,4 @@ class GeneralRows(DistanceRows):
         return self._between(self.X[points], self.X[points])
 
     def _between(self, A: Matrix, B: Matrix) -> Array:
-        from sklearn.metrics import pairwise_distances
-
-        return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)
+        return metric_distances(A, B, self.metric)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState

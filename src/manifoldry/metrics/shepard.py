@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
 from manifoldry.metrics.pair import DataEmbeddingPair
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.threads import map_threads

@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry.util.cached import cached_property
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 

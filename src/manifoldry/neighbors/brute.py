@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from manifoldry.neighbors.distances import (
     squared_norms,
 )
 from manifoldry.neighbors.products import nearest_by_products, single_precision
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 

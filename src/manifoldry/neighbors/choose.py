@@ -19,6 +19,7 @@ from manifoldry.neighbors.base import (
     sort_rows,
 )
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex, scaled_rows
+from manifoldry.neighbors.distances import metric_distances
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.neighbors.nn_descent import NNDescent
 from manifoldry.util.checks import check_option
@@ -156,14 +157,12 @@ class GeneralIndex(PointIndex):
 
     def _blocks(self, X: Matrix) -> Iterator[tuple[slice, Array]]:
         for block in row_blocks(X.shape[0], self.n_reference, budget=2**22):
-            yield block, self._all_pairs(X[block], self.X, self.n_jobs)
+            yield block, self._all_pairs(X[block], self.X, self.n_jobs, block.start)
 
-    def _all_pairs(self, X: Matrix, Y: Matrix, n_jobs: int | None = None) -> Array:
-        from sklearn.metrics import pairwise_distances
-
-        X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
-        D = pairwise_distances(X, Y, metric=self.metric, n_jobs=n_jobs, **self.metric_params)
-        return np.asarray(D, dtype=np.float64)
+    def _all_pairs(
+        self, X: Matrix, Y: Matrix, n_jobs: int | None = None, first_row: int = 0
+    ) -> Array:
+        return metric_distances(X, Y, self.metric, self.metric_params, n_jobs, first_row)
 
 
 _NORMS = {

@@ -6,10 +6,11 @@ written in the same pass, so results do not depend on the number of threads.
 """
 
 import numpy as np
-from numba import njit
+
+from manifoldry.util.jit import cached_njit
 
 # Sums may be reordered for vectorization, but infinities are preserved.
-compiled = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+compiled = cached_njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
 @compiled

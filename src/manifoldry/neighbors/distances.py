@@ -8,7 +8,7 @@ from scipy import sparse
 
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import largest_modulus, power_of_two_scale, row_blocks
+from manifoldry.util.validation import ROUNDING, largest_modulus, power_of_two_scale, row_blocks
 
 # Sums of squares of larger numbers may overflow in double precision.
 _MAX_MAGNITUDE = 1e150
@@ -50,9 +50,9 @@ class Frame:
                 f"X has values up to {largest:.0e}, but the training data only up to about "
                 f"{self.unit:.0e}, so distances overflow; check the units of X"
             )
-        if sparse.issparse(X):
+        if sparse.issparse(X) and not self.origin.any():
             return X.astype(np.float64) * (1.0 / self.unit)
-        return (X - self.origin) / self.unit
+        return ((X.toarray() if sparse.issparse(X) else X) - self.origin) / self.unit
 
 
 def pair_distances(
@@ -90,6 +90,35 @@ def neighbor_distances(
         return pair_distances(X, Y, rows, neighbors.ravel(), unit, p).reshape(n, k)
     map_threads(fill, row_blocks(n, k * Y.shape[1], budget=2**22))
     return out
+
+
+def metric_distances(
+    X: Matrix,
+    Y: Matrix,
+    metric: Any,
+    params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    first_row: int = 0,
+) -> Array:
+    """Distances of all pairs of rows in any metric, which must be finite and not negative.
+
+    `first_row` is the number that an error message gives to the first row of `X`.
+    """
+    from sklearn.metrics import pairwise_distances
+
+    X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
+    D = pairwise_distances(X, Y, metric=metric, n_jobs=n_jobs, **(params or {}))
+    D = np.asarray(D, dtype=np.float64)
+    # The comparison is false for NaN. Some metrics are negative by rounding for equal points.
+    valid = (-ROUNDING <= D) & (np.inf > D)
+    if not valid.all():
+        i, j = np.argwhere(~valid)[0]
+        raise ValueError(
+            f"metric={metric!r} gives {D[i, j]} as the distance of row {first_row + i} to training "
+            f"row {j}; distances must be finite and not negative: remove or rescale these rows, "
+            "or use another metric"
+        )
+    return np.maximum(D, 0.0)
 
 
 def _subtract(A: Matrix, B: Matrix) -> Matrix:

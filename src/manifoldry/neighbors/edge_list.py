@@ -1,7 +1,6 @@
 """The list of undirected edges of a neighbor graph, with lengths of paths between their ends."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -10,6 +9,7 @@ from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import Mask
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, row_blocks, split_by_label
 

@@ -47,7 +47,7 @@ class Geodesics:
         targets = np.arange(graph.n_reference) if targets is None else targets
         _plan(graph, len(targets))
         lengths, unit = edge_lengths(graph)
-        return cls._of(graph, targets, dijkstra(lengths, indices=targets), unit)
+        return cls._of(graph, targets, _paths_from(lengths, targets), unit)
 
     @classmethod
     def to_farthest(
@@ -134,7 +134,7 @@ class Geodesics:
         )
         whole = sparse.vstack([lengths, starts], format="csr")
         whole.resize((whole.shape[0], whole.shape[0]))  # no edge leads to a new point
-        found = dijkstra(canonical(whole), indices=np.arange(n, whole.shape[0]))
+        found = _paths_from(canonical(whole), np.arange(n, whole.shape[0]))
         return np.asarray(found[:, :n] * unit)
 
     def _via_neighbors(self, edges: Edges, distances: Array) -> Array:
@@ -151,6 +151,15 @@ class Geodesics:
                 rows = block.start + filled
                 out[rows] = np.minimum.reduceat(through, starts[filled] - starts[0], axis=0)
         return out
+
+
+def _paths_from(lengths: sparse.csr_array, sources: IntArray) -> Array:
+    """Shortest path lengths, (n_sources, n), in parts of a second, so that Ctrl-C interrupts."""
+    n = lengths.shape[0]
+    found = np.empty((len(sources), n))
+    for block in row_blocks(len(sources), n + lengths.nnz, budget=2**23):
+        found[block] = dijkstra(lengths, indices=sources[block])
+    return found
 
 
 def farthest_points(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from manifoldry.neighbors.base import SLACK, Edges, PointIndex, compress, gather, sort_rows
 from manifoldry.neighbors.distances import Frame, neighbor_distances, pair_distances
+from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import thread_count
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks

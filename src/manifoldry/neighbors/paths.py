@@ -1,13 +1,13 @@
 """Shortest-path trees from a few points, and the number of paths through each point and edge."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
 Mask = NDArray[np.bool_]

@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.paths import Mask
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import IntArray
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import PathTrees
 from manifoldry.neighbors.pruning import without_edges
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from manifoldry.nonredundant.smoother import (
     resolve_smoother,
     smoother_functions,
 )
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, Matrix
 
 # Leave-one-out error, relative to the standard deviation, from which on a coordinate counts as

@@ -31,6 +31,7 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
+from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, RandomState
 
@@ -285,6 +286,8 @@ class NonRedundant(
         return PredictionCriterion(self.bandwidth, smoother)
 
     score = score
+    __getstate__ = state_with_version
+    __setstate__ = restore_state
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it, (n_samples, n_components)."""

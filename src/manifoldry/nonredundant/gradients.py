@@ -7,12 +7,12 @@ So the part of ∇f along the gradients of given coordinates is a sparse matrix 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
 _TINY = float(np.finfo(float).tiny)

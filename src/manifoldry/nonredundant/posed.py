@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.extension import CorrectedExtension, InterpolationPoints
 from manifoldry.nonredundant.sequence import CoordinateSequence
 from manifoldry.spectral.posed import Posed
+from manifoldry.util.cached import cached_property
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 

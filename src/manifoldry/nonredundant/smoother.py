@@ -20,8 +20,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.nonredundant.factor import KernelFactor, gaussian_kernel, kernel_factor
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
+from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import available_memory, row_blocks
+from manifoldry.util.validation import row_blocks
 
 LocalFit = Literal["nadaraya_watson", "local_linear"]
 LOCAL_FITS = ("nadaraya_watson", "local_linear")

@@ -12,17 +12,19 @@ from functools import cache
 from math import factorial, log
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
+
+from manifoldry.util.jit import cached_njit
 
 _TILE = 1024  # points per tile; they fit into the L1 cache
 _LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # ln 2 and its rounding error
 # Sums may be reordered for vectorization; the operations of a formula may not.
-_options = {"nogil": True, "cache": True, "error_model": "numpy"}
-formula = njit(**_options, fastmath={"contract", "nsz"})
+_options = {"nogil": True, "error_model": "numpy"}
+formula = cached_njit(**_options, fastmath={"contract", "nsz"})
 # Long formulas are not inlined, and then not vectorized, unless forced; short ones get slower.
-forced = njit(**_options, fastmath={"contract", "nsz"}, forceinline=True)
-summing = njit(**_options, fastmath={"contract", "nsz", "reassoc"})
+forced = cached_njit(**_options, fastmath={"contract", "nsz"}, forceinline=True)
+summing = cached_njit(**_options, fastmath={"contract", "nsz", "reassoc"})
 
 
 @formula
@@ -175,7 +177,7 @@ def pair_sums(d, order):
 def student_rows(d):
     """Return the compiled loop over edges for d = 1, 2 or 3 coordinates."""
 
-    @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+    @cached_njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
     def rows(Y, indptr, indices, weights, rate, base, force, degree, lo, hi):
         """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, and h = 1 + rate·d² of their edges."""
         first = indptr[lo]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from scipy import sparse
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel, StudentKernel
 from manifoldry.objectives.pair_sums import Attraction, LogSums, PairSums, Sums, position_sums
 from manifoldry.objectives.weights import graph_laplacian
+from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks

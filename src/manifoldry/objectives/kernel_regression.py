@@ -1,7 +1,7 @@
 """Objective of unsupervised kernel regression (UKR)."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +22,7 @@ from manifoldry.objectives.regression_kernels import (
     gradient_part,
     over_pairs,
 )
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
 

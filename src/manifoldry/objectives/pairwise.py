@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import entries, pair_weights
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, plan_memory, row_blocks

@@ -1,13 +1,13 @@
 """Repulsion with weights proportional to the squared distances of the data."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from manifoldry.neighbors.distances import Frame, squared_distances, squared_norms
 from manifoldry.objectives.repulsion import DenseRepulsion, Repulsion
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks
 

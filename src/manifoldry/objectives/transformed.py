@@ -1,12 +1,12 @@
 """Objectives in transformed variables: rescaled, confined to a box, or of fixed covariance."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective, check_embedding
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array
 

@@ -9,9 +9,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse, estimated_fill
 from manifoldry.eigen.lobpcg import Preconditioner, inverse_diagonal, multigrid
+from manifoldry.util.memory import available_memory
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import available_memory
 
 Solve = Callable[[Array], Array]
 

@@ -9,7 +9,7 @@ import numpy as np
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.optimizer import Optimizer, Solution, StepCallback
 from manifoldry.optimize.resolve import resolve_optimizer
-from manifoldry.optimize.saddle import leave_saddle, smallest_curvature
+from manifoldry.optimize.saddle import leave_saddle, smallest_curvature, thinnest_axis
 from manifoldry.util.arrays import cast, centered, largest, like, to_numpy
 from manifoldry.util.checks import check_count, check_nonnegative, check_option, check_positive
 from manifoldry.util.typing import Array
@@ -325,7 +325,8 @@ class HomotopyRun:
         objective, left = self.family(value), 0
         try:
             while not solution.interrupted and self._may_be_saddle(solution.embedding):
-                lowest = smallest_curvature(objective, solution.embedding)
+                axis = self._axis(solution.embedding)
+                lowest = smallest_curvature(objective, solution.embedding, axis=axis)
                 if not lowest.is_negative or left == self.homotopy.max_saddle_escapes:
                     return solution, lowest.value
                 Y = leave_saddle(objective, solution.embedding, lowest.direction)
@@ -338,6 +339,14 @@ class HomotopyRun:
 
     def _may_be_saddle(self, Y: Array) -> bool:
         return self.homotopy.curvature or rank(Y) < Y.shape[1]
+
+    def _axis(self, Y: Array) -> Array | None:
+        """The axis along which a flat embedding is displaced; None for all of them.
+
+        Where an embedding is flat, the Hessian does not couple displacements along that axis with
+        the others, and these were minimized: n unknowns instead of n·d.
+        """
+        return None if self.homotopy.curvature else thinnest_axis(Y)
 
     def _perturbed(self) -> Array:
         jitter = self.homotopy.jitter * largest(centered(self.Y))

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from manifoldry.optimize.optimizer import Evaluator, Point
 from manifoldry.util.arrays import inner, largest, precision
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_below, check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array
 

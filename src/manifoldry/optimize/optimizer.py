@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf, isfinite
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from manifoldry.objectives.base import Objective
 from manifoldry.util.arrays import all_finite, namespace, norm, precision
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.typing import Array
 

@@ -1,11 +1,13 @@
 """The smallest eigenvalue of the Hessian at an embedding, and steps that leave saddle points."""
 
 import warnings
+from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, lobpcg
+from scipy.linalg import LinAlgError, eigh
+from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.spectral_direction import SpectralDirection
@@ -34,6 +36,7 @@ def smallest_curvature(
     objective: Objective,
     Y: Array,
     *,
+    axis: Array | None = None,
     dense_up_to: int = 64,
     tol: float = 1e-4,
     block: int = 2,
@@ -50,8 +53,11 @@ def smallest_curvature(
     objective : Objective
     Y : array of shape (n, d)
         The embedding.
+    axis : array of shape (d,), default=None
+        Consider only displacements of the points along this unit vector; by default all of them.
     dense_up_to : int, default=64
-        Number of coordinates, n·d, up to which the Hessian is computed as a dense matrix.
+        Number of coordinates that may be displaced, n·d or n, up to which the Hessian is computed
+        as a dense matrix.
     tol : float, default=1e-4
         Residual norm of the eigenvector, relative to the mean curvature of the attraction.
     block : int, default=2
@@ -71,14 +77,19 @@ def smallest_curvature(
     -4.0
     """
     Y = double(Y)
-    motions = _rigid_motions(to_numpy(centered(Y)))
-    R = motions if objective.translation_invariant else motions[:, :0]
+    moves = _Displacements(objective, Y, np.eye(Y.shape[1]) if axis is None else axis[:, None])
+    R = moves.rigid_motions()
     scale = 4 * float(objective.attraction.sum()) / objective.n or 1.0
-    if Y.size <= dense_up_to:
-        value, v = _dense(objective, Y, R)
+    if moves.size <= dense_up_to:
+        value, v = _dense(moves, R)
     else:
-        value, v = _iterated(objective, Y, R, tol * scale, block, max_iter)
-    return Curvature(value, like(v.reshape(Y.shape), Y), scale)
+        value, v = _iterated(moves, R, tol * scale, block, max_iter)
+    return Curvature(value, moves.lift(v), scale)
+
+
+def thinnest_axis(Y: Array) -> Array:
+    """The unit vector (d,) along which an embedding (n, d) extends least."""
+    return np.asarray(np.linalg.svd(to_numpy(double(centered(Y))), full_matrices=True)[2][-1])
 
 
 def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings: int = 40) -> Array:
@@ -97,50 +108,81 @@ def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings:
     return Y
 
 
-def _dense(objective: Objective, Y: Array, R: Array) -> tuple[float, Array]:
-    columns = [_product(objective, Y, e) for e in np.eye(Y.size)]
-    H = np.array(columns)
+@dataclass(frozen=True, eq=False)
+class _Displacements:
+    """Displacements of all points along some axes, as vectors of length n·m."""
+
+    objective: Objective
+    Y: Array  # (n, d)
+    axes: Array  # (d, m), orthonormal columns
+
+    @property
+    def size(self) -> int:
+        return int(self.Y.shape[0] * self.axes.shape[1])
+
+    def lift(self, v: Array) -> Array:
+        """The displacement as an array of the shape and on the device of the embedding."""
+        return like(v.reshape(-1, self.axes.shape[1]) @ self.axes.T, self.Y)
+
+    def restrict(self, V: Array) -> Array:
+        return np.asarray(to_numpy(V) @ self.axes).ravel()
+
+    def hessian_product(self, v: Array) -> Array:
+        return self.restrict(self.objective.hessian_product(self.Y, self.lift(v)))
+
+    def rigid_motions(self) -> Array:
+        """Orthonormal basis of the translations and rotations, as far as they are along the axes.
+
+        Rotations move a point along one axis in proportion to its coordinate on another.
+        """
+        n, m = len(self.Y), self.axes.shape[1]
+        if not self.objective.translation_invariant:
+            return np.zeros((self.size, 0))
+        Y = to_numpy(centered(self.Y))
+        motions: list[Array] = [np.outer(np.ones(n), e).ravel() for e in np.eye(m)]
+        if m == 1:
+            motions += list((Y - Y @ self.axes @ self.axes.T).T)
+        for i, j in combinations(range(m), 2):
+            turn = np.zeros((n, m))
+            turn[:, i], turn[:, j] = Y @ self.axes[:, j], -Y @ self.axes[:, i]
+            motions.append(turn.ravel())
+        U, s, _ = np.linalg.svd(np.array(motions).T, full_matrices=False)
+        return np.asarray(U[:, s > 1e-12 * s[0]])
+
+
+def _dense(moves: _Displacements, R: Array) -> tuple[float, Array]:
+    H = np.array([moves.hessian_product(e) for e in np.eye(moves.size)])
     Q = np.linalg.svd(R)[0][:, R.shape[1] :]  # orthogonal to the rigid motions
+    if Q.shape[1] == 0:  # all displacements are rigid motions
+        return 0.0, np.zeros(moves.size)
     values, V = eigh(Q.T @ (H + H.T) @ Q / 2)
     return float(values[0]), Q @ V[:, 0]
 
 
 def _iterated(
-    objective: Objective, Y: Array, R: Array, tol: float, block: int, max_iter: int
+    moves: _Displacements, R: Array, tol: float, block: int, max_iter: int
 ) -> tuple[float, Array]:
-    filter = SpectralDirection().operator_for(objective)
-    square, shape = (Y.size, Y.size), Y.shape
+    filter = SpectralDirection().operator_for(moves.objective)
+    square = (moves.size, moves.size)
 
     def product(v: Array) -> Array:
-        Hv = _product(objective, Y, v)
+        Hv = moves.hessian_product(v)
         return Hv - R @ (R.T @ Hv)  # rotations are eigenvectors only at minima
 
+    def precondition(v: Array) -> Array:
+        return moves.restrict(filter.apply(moves.lift(v), moves.Y))
+
     H = LinearOperator(square, product, dtype=np.float64)
-    M = LinearOperator(
-        square, lambda v: filter.apply(v.reshape(shape), Y).ravel(), dtype=np.float64
-    )
-    start = np.random.default_rng(0).standard_normal((Y.size, block))
+    M = LinearOperator(square, precondition, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal((moves.size, block))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # LOBPCG warns if it ends short of tol
-        values, V = lobpcg(
-            H, start, M=M, Y=R if R.size else None, tol=tol, maxiter=max_iter, largest=False
-        )
+        try:
+            values, V = lobpcg(
+                H, start, M=M, Y=R if R.size else None, tol=tol, maxiter=max_iter, largest=False
+            )
+        except (ValueError, LinAlgError):  # its block became linearly dependent
+            v0 = start[:, 0] - R @ (R.T @ start[:, 0])
+            values, V = eigsh(H, 1, which="SA", v0=v0, tol=tol)
     least = int(np.argmin(values))
     return float(values[least]), V[:, least]
-
-
-def _product(objective: Objective, Y: Array, v: Array) -> Array:
-    return to_numpy(objective.hessian_product(Y, like(v.reshape(Y.shape), Y))).ravel()
-
-
-def _rigid_motions(Y: Array) -> Array:
-    """Orthonormal basis of the translations and rotations of a centered embedding, (n·d, m)."""
-    n, d = Y.shape
-    motions: list[Array] = [np.outer(np.ones(n), axis).ravel() for axis in np.eye(d)]
-    for i in range(d):
-        for j in range(i):
-            turn = np.zeros_like(Y)
-            turn[:, i], turn[:, j] = Y[:, j], -Y[:, i]
-            motions.append(turn.ravel())
-    U, s, _ = np.linalg.svd(np.array(motions).T, full_matrices=False)
-    return U[:, s > 1e-12 * s[0]]

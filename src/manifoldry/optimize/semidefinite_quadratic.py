@@ -1,7 +1,6 @@
 """Quadratic problems over positive semidefinite matrices, of any rank or of a given rank."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError, lstsq
@@ -15,6 +14,7 @@ from manifoldry.optimize.interior_point import (
     svec,
     upper_triangle,
 )
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from manifoldry.optimize.semidefinite_quadratic import (
     SemidefiniteQuadratic,
     SemidefiniteSolution,
 )
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 

@@ -1,7 +1,6 @@
 """Distinct points, and the edge lengths that maximum variance unfolding keeps."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_below, check_nonnegative, check_option
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, power_of_two_scale

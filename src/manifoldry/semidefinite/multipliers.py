@@ -5,7 +5,6 @@ Each round minimizes an augmented Lagrangian and then updates the Lagrange multi
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from manifoldry.optimize.optimizer import StepCallback
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count, check_instance, check_positive
 from manifoldry.util.typing import Array
 

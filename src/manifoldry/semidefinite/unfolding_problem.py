@@ -3,7 +3,6 @@
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.variance_bound import raise_weights_locally
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
 

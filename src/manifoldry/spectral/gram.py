@@ -1,7 +1,7 @@
 """Eigenproblems of centered Gram matrices: of data, of a kernel, or of another embedding."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.posed import Posed
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     largest_modulus,

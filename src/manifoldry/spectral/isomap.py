@@ -1,7 +1,7 @@
 """Isomap, with all points or with landmarks."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, check_gram_memory
 from manifoldry.spectral.posed import Posed, connected_graph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator, check_count, check_option
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import power_of_two_scale, spread_rows

@@ -4,7 +4,6 @@ Eigenvectors have unit variance; this restores the scale and the aspect ratio of
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +13,7 @@ from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.interior_point import smat, svec_outer
 from manifoldry.optimize.semidefinite_quadratic import SemidefiniteQuadratic
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import power_of_two_scale
 

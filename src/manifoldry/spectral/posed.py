@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from manifoldry.neighbors.disconnected import (
     Disconnection,
 )
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
 

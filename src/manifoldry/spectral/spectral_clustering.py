@@ -21,7 +21,8 @@ from manifoldry.spectral.laplacian_eigenmaps import (
     TrainingWeights,
 )
 from manifoldry.spectral.posed import Posed, coupled_components
-from manifoldry.util.checks import as_generator
+from manifoldry.util.checks import as_generator, check_count
+from manifoldry.util.threads import one_openmp_thread
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 
 
@@ -142,16 +143,19 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         array of shape (n_samples,)
         """
         Y = self._transform_rows(self._read_new(X))
-        return np.asarray(self._kmeans.predict(Y))
+        with one_openmp_thread():
+            return np.asarray(self._kmeans.predict(Y))
 
     def adopt(self, posed: Posed, spectra: Spectra) -> None:
         super().adopt(posed, spectra)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
-        self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
+        with one_openmp_thread():
+            self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
         self._fitted_names |= {"_kmeans", "labels_"}
 
     def _fit(self, X: Any) -> None:
+        check_count("n_clusters", self.n_clusters)
         super()._fit(X)
         steps = np.diff(self.computed_eigenvalues_)
         self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1

@@ -13,8 +13,27 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
+
+class ForkSafeLock:
+    """A lock that is free in a forked process, whoever held it in the parent."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
 # Number of active one_blas_thread contexts, and the limit to undo when the last one exits.
-_LOCK = Lock()
+_LOCK = ForkSafeLock()
 _N_USERS = 0
 _LIMIT = ExitStack()
 
@@ -131,10 +150,23 @@ def one_blas_thread() -> Iterator[None]:
                 _LIMIT.close()
 
 
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Limit OpenMP to one thread, in calls of scikit-learn's compiled loops.
+
+    GNU's OpenMP keeps its threads after a loop, and a forked process, which has none of them, waits
+    for them forever in its next loop. With one thread there are none to wait for.
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no types
+
+    with threadpool_limits(limits=1, user_api="openmp"):
+        yield
+
+
 def _after_fork() -> None:
     """Remove the limit in a forked process, which has none of the threads that set it."""
-    global _LOCK, _N_USERS
-    _LOCK, _N_USERS = Lock(), 0
+    global _N_USERS
+    _N_USERS = 0
     _LIMIT.close()
 
 
@@ -144,6 +176,6 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # no types
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -1,12 +1,12 @@
 """Validation of data, memory checks, and splitting of rows into blocks."""
 
-import os
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 # Tolerance of checks of symmetry and zero diagonals, relative to the largest entry.
@@ -43,13 +43,14 @@ def read_rows(X: Any, least: int) -> Matrix:
 
 
 def canonical(X: Matrix) -> Matrix:
-    """Return sparse data with duplicate entries summed and 32-bit indices if possible.
+    """Return dense data in C order, sparse data without duplicates and with 32-bit indices.
 
+    The order of numbers in memory changes the rounding of sums, and with it an iterative map.
     Duplicate entries would be read as several neighbors or features, and some metrics do not
     accept 64-bit indices.
     """
     if not sparse.issparse(X):
-        return X
+        return np.ascontiguousarray(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -128,37 +129,6 @@ def largest_modulus(X: Matrix) -> float:
     """Largest absolute value in `X`, without a copy of `X`."""
     values = X.data if sparse.issparse(X) else X
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
-
-
-def available_memory() -> int | None:
-    """Bytes of memory available to this process, or None if unknown."""
-    known = [amount for amount in (_system_memory(), _group_memory()) if amount is not None]
-    return min(known) if known else None
-
-
-def _system_memory() -> int | None:
-    """Memory available on the machine; on Linux this includes reclaimable caches."""
-    try:
-        with open("/proc/meminfo") as lines:
-            sizes = {line.split(":")[0]: line.split()[1] for line in lines}
-        return 1024 * int(sizes["MemAvailable"])
-    except (OSError, KeyError, ValueError, IndexError):
-        pass
-    try:
-        return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def _group_memory(folder: str = "/sys/fs/cgroup") -> int | None:
-    """Memory available within the limit of a container, or None without a limit."""
-    try:
-        with open(f"{folder}/memory.max") as limit, open(f"{folder}/memory.current") as used:
-            left = int(limit.read()) - int(used.read())
-        with open(f"{folder}/memory.stat") as lines:
-            return left + int(dict(line.split() for line in lines)["inactive_file"])
-    except (OSError, KeyError, ValueError):
-        return None
 
 
 def plan_memory(n_bytes: float, what: str, remedy: str) -> None:

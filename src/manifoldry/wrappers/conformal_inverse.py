@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -23,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from manifoldry.base.score import score
 from manifoldry.exceptions import CalibrationWarning, warn
 from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, power_of_two_scale, row_blocks

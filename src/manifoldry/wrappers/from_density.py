@@ -27,6 +27,7 @@ from manifoldry.util.checks import (
     check_positive,
 )
 from manifoldry.util.refit import replacing_fit
+from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import check_data
 
@@ -190,6 +191,8 @@ class FromDensity(
         return clone(given)
 
     score = score
+    __getstate__ = state_with_version
+    __setstate__ = restore_state
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and return the embedding of `X`, (n_samples, n_components)."""
