@@ -103,7 +103,7 @@ class Bifurcation:
         objective: Pairwise,
         n_components: int = 2,
         random_state: RandomState = None,
-        numerics: Numerics = Numerics(),  # noqa: B008 (frozen)
+        numerics: Numerics = Numerics(),
     ) -> Bifurcation:
         """Compute the critical weight of an objective and the first directions.
 
