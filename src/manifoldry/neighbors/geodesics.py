@@ -6,8 +6,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from manifoldry.exceptions import DisconnectedGraphError
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.paths import Mask
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, plan_memory, power_of_two_scale, row_blocks
 
@@ -168,6 +170,46 @@ def farthest_points(
         found.append(dijkstra(lengths, indices=targets[-1]))
         nearest = np.minimum(nearest, found[-1][rows])
     return np.array(targets), np.array(found)
+
+
+def shortest_path(
+    graph: NeighborGraph, start: int, stop: int, allowed: Mask | None = None
+) -> tuple[IntArray, Array]:
+    """Return the points on the shortest path between two points and their distances from `start`.
+
+    The path visits only points in the mask `allowed`, by default all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import NeighborGraph
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [3.0], [6.0]]), n_neighbors=1)
+    >>> shortest_path(graph, 3, 0)
+    (array([3, 2, 1, 0]), array([0., 3., 5., 6.]))
+    """
+    lengths, unit = edge_lengths(graph)
+    if allowed is not None and not allowed.all():
+        inside = sparse.diags_array(allowed.astype(float))
+        lengths = sparse.csr_array(inside @ lengths @ inside)
+        lengths.eliminate_zeros()
+    found, before = dijkstra(lengths, indices=start, return_predecessors=True)
+    if np.isinf(found[stop]):
+        raise DisconnectedGraphError(_no_path(graph, start, stop, int(np.isfinite(found).sum())))
+    path = [stop]
+    while path[-1] != start:
+        path.append(int(before[path[-1]]))
+    rows = np.array(path[::-1])
+    return rows, found[rows] * unit
+
+
+def _no_path(graph: NeighborGraph, start: int, stop: int, n_reached: int) -> str:
+    k = graph.n_neighbors
+    remedy = "raise the radius" if k is None else f"pass n_neighbors above {k}"
+    return (
+        f"no path along the neighbor graph leads from row {start} to row {stop}: they lie in "
+        f"different connected components, that of row {start} has {n_reached} of "
+        f"{graph.n_reference} points; {remedy}, or choose two rows of one component"
+    )
 
 
 def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:

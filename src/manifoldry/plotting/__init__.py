@@ -12,6 +12,7 @@ from manifoldry.plotting.redundancy import plot_dependence, plot_redundancy
 from manifoldry.plotting.search import plot_path, plot_trace
 from manifoldry.plotting.sensitivity import plot_sensitivity
 from manifoldry.plotting.spectrum import plot_spectrum
+from manifoldry.plotting.walk import plot_walk
 
 __all__ = [
     "plot_assessment",
@@ -27,4 +28,5 @@ __all__ = [
     "plot_shepard",
     "plot_spectrum",
     "plot_trace",
+    "plot_walk",
 ]
