@@ -1,6 +1,8 @@
 """Geodesic distances: shortest paths along a neighbor graph, also from new points."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -21,14 +23,14 @@ _ZERO_LENGTH = 1e-300
 class Geodesics:
     """Geodesic distances from each training point to some targets, or to all points.
 
+    A pickle does not contain the distances, which are computed again when they are needed.
+
     Parameters
     ----------
     graph : NeighborGraph
         The graph of the training points; its edges are used in both directions.
     targets : array of shape (n_targets,)
         Indices of the target points.
-    distances : array of shape (n_samples, n_targets)
-        The distances; infinite between connected components.
 
     Examples
     --------
@@ -41,15 +43,11 @@ class Geodesics:
 
     graph: NeighborGraph
     targets: IntArray
-    distances: Array
 
     @classmethod
     def of(cls, graph: NeighborGraph, targets: IntArray | None = None) -> "Geodesics":
-        """Compute the distances to `targets`, by default to all points."""
-        targets = np.arange(graph.n_reference) if targets is None else targets
-        _plan(graph, len(targets))
-        lengths, unit = edge_lengths(graph)
-        return cls._of(graph, targets, dijkstra(lengths, indices=targets), unit)
+        """Return the distances to `targets`, by default to all points."""
+        return cls(graph, np.arange(graph.n_reference) if targets is None else targets)
 
     @classmethod
     def to_farthest(
@@ -68,12 +66,19 @@ class Geodesics:
         ]
         targets, found = (np.concatenate(column) for column in zip(*chosen, strict=True))
         order = np.argsort(targets)
-        return cls._of(graph, targets[order], found[order], unit)
+        geodesics = cls(graph, targets[order])
+        vars(geodesics)["distances"] = _as_rows(found[order], unit)  # they need not be found again
+        return geodesics
 
-    @classmethod
-    def _of(cls, graph: NeighborGraph, targets: IntArray, found: Array, unit: float) -> "Geodesics":
-        found *= unit
-        return cls(graph, targets, np.ascontiguousarray(found.T))
+    @cached_property
+    def distances(self) -> Array:
+        """The distances, (n_samples, n_targets); infinite between connected components."""
+        _plan(self.graph, len(self.targets))
+        lengths, unit = edge_lengths(self.graph)
+        return _as_rows(dijkstra(lengths, indices=self.targets), unit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"graph": self.graph, "targets": self.targets}
 
     def from_new(self, X: Matrix) -> Array:
         """Distances from new points to the targets, (n_new, n_targets).
@@ -153,6 +158,12 @@ class Geodesics:
                 rows = block.start + filled
                 out[rows] = np.minimum.reduceat(through, starts[filled] - starts[0], axis=0)
         return out
+
+
+def _as_rows(found: Array, unit: float) -> Array:
+    """Distances from the targets as rows of distances to them, in the units of the data."""
+    found *= unit
+    return np.ascontiguousarray(found.T)
 
 
 def farthest_points(
