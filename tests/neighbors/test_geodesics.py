@@ -104,5 +104,5 @@ def test_a_shortest_path_may_avoid_points(X):
     assert lengths[-1] == 4
     rows, lengths = shortest_route(graph, 0, 4, np.array([True, False, True, True, True]))
     assert rows[:2].tolist() == [0, 2]
-    with pytest.raises(DisconnectedGraphError, match="from row 0 to row 4.* has 1 of 5 points"):
+    with pytest.raises(DisconnectedGraphError, match=r"from row 0 to row 4.* has 1 of 5 points"):
         shortest_route(graph, 0, 4, np.array([True, False, False, True, True]))
