@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import approx_fprime
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
 from sklearn.neighbors import KNeighborsRegressor
@@ -23,6 +24,15 @@ from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension import Extension
 from manifoldry.iterative import NeighborEmbedder
 from manifoldry.objectives import GaussianKernel, Joint, Pairwise, PerPoint, Unnormalized
+from manifoldry.optimize import (
+    LBFGS,
+    ConjugateGradient,
+    DiagonalHessian,
+    GradientDescent,
+    Heat,
+    Jacobi,
+    SpectralDirection,
+)
 from manifoldry.spectral import PosedOnGraph, SpectralEmbedder
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
@@ -48,7 +58,7 @@ def modules(tmp_path_factory):
 
 def test_modules_have_at_most_forty_lines():
     added = {"commute_time", "cauchy_pca", "t_elastic", "block_krylov", "local_weights"}
-    assert set(MODULES) == added | {"nearest", "charbonnier"}
+    assert set(MODULES) == added | {"nearest", "charbonnier", "raw_stress"}
     for name, code in MODULES.items():
         written = [line for line in code.splitlines() if line.strip()]
         assert len(written) <= 40, f"{name} has {len(written)} lines"
@@ -57,6 +67,39 @@ def test_modules_have_at_most_forty_lines():
 @pytest.mark.parametrize("code", USES, ids=lambda code: code.split()[1])
 def test_the_uses_run(code):
     exec(compile(code, str(PAGE), "exec"), {})
+
+
+class TestRawStress:
+    """An objective with value and gradient only."""
+
+    @pytest.fixture
+    def objective(self, modules):
+        truth = np.random.default_rng(0).normal(size=(12, 2))
+        return modules["raw_stress"].RawStress(cdist(truth, truth))
+
+    def test_gradient(self, objective):
+        Y = np.random.default_rng(1).normal(size=(12, 2))
+        slope = approx_fprime(Y.ravel(), lambda y: objective.value(y.reshape(12, 2)))
+        np.testing.assert_allclose(objective.value_and_gradient(Y)[1].ravel(), slope, atol=1e-4)
+
+    @pytest.mark.parametrize("optimizer", [LBFGS(), ConjugateGradient(), GradientDescent()])
+    def test_searches_without_a_filter(self, objective, optimizer):
+        start = np.random.default_rng(1).normal(size=(12, 2))
+        assert optimizer.minimize(objective, start).value < 0.1 * objective.value(start)
+
+    @pytest.mark.parametrize(
+        ("filter", "missing"),
+        [
+            (SpectralDirection(), "attraction"),
+            (Jacobi(), "attraction"),
+            (Heat(), "attraction"),
+            (DiagonalHessian(), "diagonal_curvature"),
+        ],
+        ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
+    )
+    def test_filters_say_what_is_missing(self, objective, filter, missing):
+        with pytest.raises(NotImplementedError, match=f"RawStress does not define {missing}"):
+            LBFGS(filter).minimize(objective, np.random.default_rng(1).normal(size=(12, 2)))
 
 
 def test_every_method_passes_scikit_learn_s_checks(modules):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.iterative.ukr import UKR as UKR
     from manifoldry.lie.transform import LieTransform as LieTransform
     from manifoldry.metrics.assess import assess as assess
+    from manifoldry.metrics.comparison import compare as compare
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.neighbors.short_circuits import find_short_circuits as find_short_circuits
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
@@ -73,6 +74,7 @@ _EXPORTS = {
     "FromDensity": "wrappers.from_density",
     "LieTransform": "lie.transform",
     "assess": "metrics.assess",
+    "compare": "metrics.comparison",
     "estimate_dimension": "dimension.estimate",
     "find_short_circuits": "neighbors.short_circuits",
 }

@@ -28,6 +28,10 @@ class ExtensionWarning(ManifoldryWarning):
     """The out-of-sample extension is less accurate than usual for some new points."""
 
 
+class LongFitWarning(ManifoldryWarning):
+    """The fit will take many minutes."""
+
+
 class RankWarning(ManifoldryWarning):
     """The data or the embedding has fewer dimensions than requested."""
 

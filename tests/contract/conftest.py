@@ -191,14 +191,13 @@ ESTIMATORS = [
         scale_power=-0.5,
         keeps_pairs=True,
     ),
-    C("Isomap", mf.Isomap, on_graph=True, extension_error=1e-7, scale_power=1, keeps_pairs=True),
+    C("Isomap", mf.Isomap, on_graph=True, extension_error=1e-7, scale_power=1),
     C(
         "Isomap-landmarks",
         partial(mf.Isomap, n_landmarks=5),
         on_graph=True,
         extension_error=1e-7,
         scale_power=1,
-        keeps_pairs=True,
     ),
     C(
         "Isomap-distances",
@@ -207,7 +206,6 @@ ESTIMATORS = [
         on_graph=True,
         extension_error=1e-7,
         scale_power=1,
-        keeps_pairs=True,
     ),
     C("DiffusionMaps", mf.DiffusionMaps, on_graph=True, keeps_pairs=True),
     C(

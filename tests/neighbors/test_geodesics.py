@@ -1,13 +1,17 @@
 """Geodesic distances against scipy on the full graph, and distances of new points."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import shortest_path
 
 from manifoldry import NeighborGraph
 from manifoldry.datasets import make_swiss_roll
+from manifoldry.exceptions import DisconnectedGraphError
 from manifoldry.neighbors import geodesics
 from manifoldry.neighbors.geodesics import Geodesics
+from manifoldry.neighbors.geodesics import shortest_path as shortest_route
 
 
 @pytest.fixture(name="X")
@@ -101,3 +105,25 @@ def test_farthest_points_cover_a_line():
     np.testing.assert_array_equal(geodesics.targets, [0, 25, 50, 75, 100])
     expected = Geodesics.of(graph, geodesics.targets).distances
     np.testing.assert_array_equal(geodesics.distances, expected)
+
+
+@pytest.mark.parametrize("farthest", [True, False])
+def test_pickles_have_no_distances_but_give_the_same_ones(X, farthest):
+    graph = NeighborGraph.build(X, 6)
+    chosen = [np.arange(150)], [20], [0]
+    found = Geodesics.to_farthest(graph, *chosen) if farthest else Geodesics.of(graph)
+    before = found.distances.copy()
+    stored = pickle.dumps(found)
+    assert len(stored) < len(pickle.dumps(graph)) + 8 * 150 + 1000
+    np.testing.assert_array_equal(pickle.loads(stored).distances, before)
+
+
+def test_a_shortest_path_may_avoid_points(X):
+    line = np.arange(5.0)[:, None]
+    graph = NeighborGraph.build(line, 2)
+    rows, lengths = shortest_route(graph, 0, 4)
+    assert lengths[-1] == 4
+    rows, lengths = shortest_route(graph, 0, 4, np.array([True, False, True, True, True]))
+    assert rows[:2].tolist() == [0, 2]
+    with pytest.raises(DisconnectedGraphError, match=r"from row 0 to row 4.* has 1 of 5 points"):
+        shortest_route(graph, 0, 4, np.array([True, False, False, True, True]))

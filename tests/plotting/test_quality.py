@@ -5,8 +5,8 @@ import pytest
 
 from manifoldry import PCA, NeighborGraph
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.metrics import assess, coranking, shepard
-from manifoldry.plotting import plot_assessment, plot_coranking, plot_shepard
+from manifoldry.metrics import assess, compare, coranking, shepard
+from manifoldry.plotting import plot_assessment, plot_comparison, plot_coranking, plot_shepard
 
 X, SHEET = make_swiss_roll(300, random_state=0)
 
@@ -57,3 +57,17 @@ def test_points_that_were_not_embedded_and_graphs():
 def test_other_types_are_refused(plot):
     with pytest.raises(TypeError, match=r"manifoldry\.metrics|CoRanking"):
         plot(SHEET)
+
+
+def test_a_comparison_is_drawn_aligned_with_its_metrics():
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(60, 4))
+    turned = 5 * data[:, 1::-1] + 7
+    found = compare(data, {"plain": data[:, :2], "turned": turned}, rng.integers(0, 2, 60))
+    axes = plot_comparison(found, metrics=("stress",))
+    stress = found.metrics["plain"]["stress"]
+    assert axes[0].get_title(loc="left") == f"plain\nstress {stress:.3g}"
+    drawn = [np.vstack([c.get_offsets() for c in ax.collections]) for ax in axes]
+    np.testing.assert_allclose(drawn[0], drawn[1])
+    with pytest.raises(TypeError, match=r"result of manifoldry\.compare"):
+        plot_comparison({"plain": turned})

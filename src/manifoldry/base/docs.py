@@ -68,7 +68,8 @@ callback : callable or Callback, default=None
     called and what happens on Ctrl-C.""",
     "verbose": """\
 verbose : bool, default=False
-    Show a progress bar with the value of the objective.""",
+    Show the phase, the step, the value of the objective and the time left. A fit that will take
+    longer than five minutes says so in any case.""",
     "random_state": """\
 random_state : int, RandomState, Generator or None, default=None
     Seed of the start vectors of iterative eigensolvers. None means a fixed seed.""",

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
 from manifoldry.base.score import score
+from manifoldry.base.walk import walk
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import EmbeddingSpacing, coordinate_unpredictability
 from manifoldry.extension.regressor import (
@@ -163,6 +164,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return check_regressor(name, getattr(self, name, None), names)
 
     score = score
+    walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it, an array (n_samples, n_components)."""

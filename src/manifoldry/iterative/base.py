@@ -14,6 +14,7 @@ from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import regression_inverse
 from manifoldry.extension.regressor import check_can_fit
+from manifoldry.iterative.forecast import Forecast, Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy, Path, rank
@@ -140,8 +141,10 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         data = self._read(X)
         self.n_components_ = self._resolve_n_components(data)
         posed = self._pose(data)
-        with self._monitor() as monitor:
-            result = self._search(posed, self._start(posed), monitor)
+        start = self._start(posed)
+        with self._monitor(posed) as monitor:
+            result = self._search(posed, start, monitor)
+            monitor.end(result.solution.status)
         self._store(posed, result, monitor)
         formula = self._extend(posed, result)
         invert = partial(self._invert, posed)
@@ -196,12 +199,18 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         Callback.of(self.callback)
         self._optimizer()
 
-    def _monitor(self) -> Monitor:
-        progress = ProgressReporter(type(self).__name__, None, bool(self.verbose))
+    def _phases(self, posed: Any) -> list[Phase]:
+        """The searches of the fit, from which progress and time are predicted."""
+        return [Phase.search("search", self._optimizer())]
+
+    def _monitor(self, posed: Any) -> Monitor:
+        progress = ProgressReporter(type(self).__name__, bool(self.verbose))
+        forecast = Forecast(self._phases(posed))
         sklearn_callback = (
             self._call_sklearn_callbacks if hasattr(self, "_callback_fit_ctx") else None
         )
-        return Monitor(Callback.of(self.callback), progress, sklearn_callback)
+        callback, n = Callback.of(self.callback), posed.data.n_samples
+        return Monitor(callback, progress, forecast, n, sklearn_callback)
 
     def _call_sklearn_callbacks(self, iterate: Iterate) -> bool:
         """Call scikit-learn's callbacks after a step; return whether one of them stops it."""

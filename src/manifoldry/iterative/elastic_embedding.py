@@ -16,6 +16,7 @@ from manifoldry.extension.base import Inverse
 from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
 from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
+from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors, joint
@@ -244,6 +245,12 @@ class ElasticEmbedding(NeighborEmbedder):
         first = posed.first_weight() if self._follows_homotopy(posed) else posed.objective.weight
         weight, solution = search.run(first)
         return SearchResult(solution, posed.objective.with_weight(weight), run.path)
+
+    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
+        if not self._searches_weight(posed.data):
+            return super()._phases(posed)
+        n, rule = WeightSearch.expected_searches(), self._homotopy_rule()
+        return [Phase.homotopy("choice of λ", rule, self._parameter_name, n)]
 
     def _store(self, posed: PosedNeighbors, result: SearchResult, monitor: Monitor) -> None:
         super()._store(posed, result, monitor)

@@ -72,6 +72,12 @@ class WeightSearch:
             )
         return chosen, self.homotopy.minimize(chosen, self.solutions[self.choice].embedding)
 
+    @classmethod
+    def expected_searches(cls) -> int:
+        """Number of searches if the best weight is the first at which the search may end."""
+        increases = np.log(cls.min_weight_ratio) / np.log(cls.ratio)
+        return int(np.ceil(increases)) + cls.patience + 2  # the first and the last
+
     @property
     def choice(self) -> int:
         """Index of the smallest weight whose error is within the margin of the smallest error."""

@@ -1,4 +1,4 @@
-"""Callbacks, progress bar and trace of a search."""
+"""Callbacks, progress bar, time estimate and trace of a search."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -8,8 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from manifoldry.exceptions import LongFitWarning, warn
+from manifoldry.iterative.forecast import Forecast, duration
 from manifoldry.optimize.optimizer import Callback, Iterate, Step
 from manifoldry.util.progress import ProgressReporter
+from manifoldry.util.threads import thread_count
 from manifoldry.util.typing import Array
 
 
@@ -27,12 +30,18 @@ class Monitor(AbstractContextManager["Monitor"]):
         The function to call, and how often.
     progress : ProgressReporter
         The progress bar.
+    forecast : Forecast
+        Counts the steps and predicts the time of the fit.
+    n_samples : int
+        Number of points, for the message about a long fit.
     sklearn_callback : callable or None
         Calls scikit-learn's callbacks; a true result stops the search.
     """
 
     callback: Callback
     progress: ProgressReporter
+    forecast: Forecast
+    n_samples: int
     sklearn_callback: Callable[[Iterate], bool] | None = None
     steps: list[Step] = field(default_factory=list)
     parameter: float = np.nan
@@ -40,14 +49,18 @@ class Monitor(AbstractContextManager["Monitor"]):
     view: Callable[[Array], Array] | None = None
     """Maps the variables of the search to the embedding; None if they are the same."""
     note: str = ""
-    """Text at the beginning of the progress bar's message."""
+    """Text before the value of the objective in the progress bar's message."""
+    long: float = 300.0
+    """Predicted number of seconds from which a fit without progress bar warns."""
     stopped: bool = False
     """Whether a callback stopped the search."""
     _before: tuple[int, int] = (0, 0)
+    _predicted: bool = False
 
     def begin(self, parameter: float = np.nan) -> None:
         """Start another search, whose steps are numbered after the previous ones."""
         self.parameter = parameter
+        self.forecast.begin(parameter)
         self._before = self.n_iter, self.n_evaluations
 
     @property
@@ -68,10 +81,43 @@ class Monitor(AbstractContextManager["Monitor"]):
             parameter=self.parameter,
         )
         self.steps.append(step)
-        message = f"{self.note}value {step.value:.6g}, |g| {step.gradient_norm:.2g}"
-        self.progress.show(step.iteration, message)
+        if iterate.step.iteration > 0:
+            self.forecast.advance()
+            self._predict()
+        self._show(step)
         if step.iteration == 0 or iterate.step.iteration > 0:  # else it is the last one again
             self._call_callbacks(iterate.embedding, step)
+
+    def _show(self, step: Step) -> None:
+        parts = (str(self.forecast), self._describe(step), self.forecast.remainder)
+        self.progress.show(self.forecast.fraction, "; ".join(part for part in parts if part))
+
+    def _describe(self, step: Step) -> str:
+        return f"{self.note}value {step.value:.6g}, |g| {step.gradient_norm:.2g}"
+
+    def _predict(self) -> None:
+        """Say once how long the fit will take: in the progress report, or if that is long."""
+        seconds = self.forecast.seconds
+        if self._predicted or np.isnan(seconds):
+            return
+        self._predicted = True
+        threads = thread_count()
+        time = f"about {duration(seconds)} on {threads} thread{'s' if threads > 1 else ''}"
+        about = f"{self.n_samples} points will take {time}"
+        if self.progress.verbose:
+            self.progress.say(f"{about}{self._smaller_fit(seconds, '; {} would take {}')}")
+        elif seconds >= self.long:
+            advice = self._smaller_fit(
+                seconds, "; fit a random sample of {}, which takes {}, and transform the others"
+            )
+            hint = "or lower max_iter; verbose=True shows the progress"
+            warn(f"{self.progress.what} of {about}{advice}, {hint}", LongFitWarning)
+
+    def _smaller_fit(self, seconds: float, text: str, goal: float = 60.0) -> str:
+        """The number of points that take about `goal` seconds, given that time grows with n²."""
+        points = self.n_samples * (goal / seconds) ** 0.5
+        rounded = int(float(f"{points:.1g}"))
+        return text.format(rounded, f"about {duration(goal)}") if seconds > 2 * goal else ""
 
     def _call_callbacks(self, Y: Array, step: Step) -> None:
         function = self.callback.function if step.iteration % self.callback.every == 0 else None
@@ -91,6 +137,12 @@ class Monitor(AbstractContextManager["Monitor"]):
         counts = ("iteration", "evaluations")
         kinds = [(name, int if name in counts else float) for name in Step._fields]
         return np.array(self.steps, dtype=kinds)
+
+    def end(self, status: str) -> None:
+        """Report the end of the fit."""
+        if self.steps:
+            text = f"{self.n_iter} steps; {self._describe(self.steps[-1])}; {status}"
+            self.progress.show(1.0, text, last=True)
 
     def __enter__(self) -> Self:
         self.progress.__enter__()

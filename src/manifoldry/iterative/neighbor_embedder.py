@@ -17,6 +17,7 @@ from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.extension.affinity_rows import AffinityRows, ProbabilityRows
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
+from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_weights import (
     Neighbors,
@@ -89,6 +90,8 @@ class NeighborEmbedder(IterativeEmbedder):
     gamma: float | None = None
     _default_optimizer: str | Optimizer = "spectral-lbfgs"
     _default_init = "spectral"
+    # The parameter of a homotopy, for the progress report.
+    _parameter_name = "λ"
     _remedy = "pass a weight of repulsion above bifurcation_.weight, or a smaller perplexity"
     # New points start from this many neighbors besides their mean, and possibly outside the map.
     _n_starts = 1
@@ -232,6 +235,11 @@ class NeighborEmbedder(IterativeEmbedder):
         run = self._run(posed, start, monitor)
         weights = run.homotopy.values_between(self._first_weight(posed), objective.weight)
         return SearchResult(run.homotopy.follow(run, weights), objective, run.path)
+
+    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
+        if not self._follows_homotopy(posed):
+            return super()._phases(posed)
+        return [Phase.homotopy("homotopy", self._homotopy_rule(), self._parameter_name)]
 
     def _first_weight(self, posed: PosedNeighbors) -> float:
         """The first weight of a homotopy."""

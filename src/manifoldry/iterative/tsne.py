@@ -10,6 +10,7 @@ from scipy import sparse
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.iterative.base import SearchResult
+from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors
@@ -150,6 +151,7 @@ class TSNE(NeighborEmbedder):
     # After the first phase. The value keeps decreasing slowly, while embeddings of sheets tear.
     _default_optimizer = Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))
     _early_momentum = 0.5
+    _parameter_name = "1/exaggeration"
     # A search with momentum is usually stopped before it converges.
     _must_converge = False
     # Standard deviation of the start, small compared with the kernel's width.
@@ -186,19 +188,28 @@ class TSNE(NeighborEmbedder):
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
         if self._follows_homotopy(posed):
             return super()._search(posed, start, monitor)
-        first = self._first_phase(posed.objective, start, monitor)
+        first = self._early_search(posed.objective, start, monitor)
         if first.interrupted:
             return SearchResult(first, posed.objective)
         return super()._search(posed, first.embedding, monitor)
 
-    def _first_phase(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
+    def _early_search(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
         """The search with early exaggeration."""
         exaggeration = self._exaggeration()
         if not exaggeration.is_needed:
             return Solution(start, np.nan, converged=True, status="no early exaggeration")
-        optimizer = self._optimizer().with_stopping(exaggeration.n_iter, None)
-        if isinstance(optimizer, Momentum):
-            optimizer = replace(optimizer, momentum=self._early_momentum)
         monitor.begin(1 / exaggeration.factor)
         exaggerated = replace(objective, exaggeration=exaggeration.factor)
-        return optimizer.minimize(exaggerated, start, monitor)
+        return self._early_optimizer().minimize(exaggerated, start, monitor)
+
+    def _early_optimizer(self) -> Optimizer:
+        optimizer = self._optimizer().with_stopping(self._exaggeration().n_iter, None)
+        if isinstance(optimizer, Momentum):
+            return replace(optimizer, momentum=self._early_momentum)
+        return optimizer
+
+    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
+        phases = super()._phases(posed)
+        if self._follows_homotopy(posed) or not self._exaggeration().is_needed:
+            return phases
+        return [Phase.search("early exaggeration", self._early_optimizer()), *phases]

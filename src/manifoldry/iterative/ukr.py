@@ -18,6 +18,7 @@ from manifoldry.extension.projection import (
     in_frame,
 )
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
+from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
 from manifoldry.iterative.ukr_start import StartSearch, box_size, grow_box, search_in_box
@@ -236,6 +237,13 @@ class UKR(IterativeEmbedder):
             start = solution.embedding
         solution = self._minimize_from(posed, start, monitor)
         return SearchResult(solution, posed.objective, path)
+
+    def _phases(self, posed: "PosedRegression") -> list[Phase]:
+        homotopy, last = self._homotopy(), super()._phases(posed)
+        if homotopy is None:
+            return last
+        growth = Phase.homotopy("homotopy", homotopy, "half width of the box")
+        return [growth] if self.box is not None else [growth, *last]
 
     def _follow(
         self, homotopy: Homotopy, posed: "PosedRegression", start: Array, monitor: Monitor

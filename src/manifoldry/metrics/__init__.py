@@ -1,6 +1,7 @@
 """Quality metrics of an embedding, computed with manifoldry or any other package."""
 
 from manifoldry.metrics.assess import Assessment, assess
+from manifoldry.metrics.comparison import Comparison, compare
 from manifoldry.metrics.coranking import CoRanking, coranking, coranking_matrix
 from manifoldry.metrics.distortion import LocalDistortion, local_distortion
 from manifoldry.metrics.held_out import KernelLoss, kernel_loss, reconstruction
@@ -18,6 +19,7 @@ __all__ = [
     "Alignment",
     "Assessment",
     "CoRanking",
+    "Comparison",
     "Estimate",
     "KernelLoss",
     "LocalDistortion",
@@ -26,6 +28,7 @@ __all__ = [
     "Shepard",
     "Stability",
     "assess",
+    "compare",
     "continuity",
     "coranking",
     "coranking_matrix",

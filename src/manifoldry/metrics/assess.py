@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.metrics.coranking import Comparison, CoRanking, compare
+from manifoldry.metrics.coranking import CoRanking, RankComparison, compare_ranks
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
 from manifoldry.metrics.pair import (
@@ -180,19 +180,17 @@ def assess(
     >>> found.per_point["neighbor_preservation"].shape
     (500,)
     """
-    if isinstance(labels, str) and hasattr(X, "obs"):
-        labels = _column(X.obs, labels)
+    labels = read_labels(X, labels)
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
     points = sample_points(pair.n, sample, random_state)
     pca = pair.with_pca_embedding()
     embeddings = [each.embedding_distances for each in (pair, pca) if each is not None]
-    own, *others = compare(pair, embeddings, points, k)
+    own, *others = compare_ranks(pair, embeddings, points, k)
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
-    metrics = _neighbor_metrics(own, pair.n) | _distance_metrics(diagram)
-    metrics |= _distortion_metrics(distortion) | _unpredictability_metrics(embedding, pair.Y)
+    metrics = metrics_of(pair, own, diagram, distortion, embedding)
     if labels is not None:
-        metrics |= _label_metrics(pair, k, labels)
+        metrics |= label_metrics(pair, k, labels)
     curves, baseline, gains = {"embedding": own.coranking}, {}, {}
     if pca is not None:
         curves["PCA"] = others[0].coranking
@@ -204,8 +202,20 @@ def assess(
     )
 
 
+def metrics_of(
+    pair: DataEmbeddingPair,
+    ranks: RankComparison,
+    diagram: Shepard,
+    distortion: LocalDistortion | None,
+    embedding: Any,
+) -> dict[str, Estimate]:
+    """All metrics that need no labels; `embedding` is the array or estimator that was passed."""
+    metrics = _neighbor_metrics(ranks, pair.n) | _distance_metrics(diagram)
+    return metrics | _distortion_metrics(distortion) | _unpredictability_metrics(embedding, pair.Y)
+
+
 def _neighbor_metrics(
-    found: Comparison, n: int, threshold: float = DEFAULT_THRESHOLDS.point_trustworthiness
+    found: RankComparison, n: int, threshold: float = DEFAULT_THRESHOLDS.point_trustworthiness
 ) -> dict[str, Estimate]:
     return {
         "trustworthiness": Estimate.of_mean(found.trustworthiness, n, FRACTION),
@@ -237,7 +247,7 @@ def _unpredictability_metrics(embedding: Any, Y: Array) -> dict[str, Estimate]:
     return {"unpredictability": Estimate(float(unpredictability(Y).min()))}
 
 
-def _gains(own: Comparison, other: Comparison) -> dict[str, Estimate]:
+def _gains(own: RankComparison, other: RankComparison) -> dict[str, Estimate]:
     """Mean difference to another embedding in the neighbor metrics, point by point."""
     area = own.coranking.area_per_point - other.coranking.area_per_point
     return {
@@ -248,7 +258,8 @@ def _gains(own: Comparison, other: Comparison) -> dict[str, Estimate]:
     }
 
 
-def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Estimate]:
+def label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Estimate]:
+    """Label accuracy in the embedding and in the data."""
     codes = label_codes(labels, pair.n_rows)[pair.embedded_rows]
     n_labels = len(np.unique(codes))
     if n_labels < 2 or n_labels > pair.n / 2:
@@ -264,9 +275,13 @@ def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Es
     }
 
 
-def _column(obs: Any, name: str) -> Any:
-    if name not in obs:
+def read_labels(X: Any, labels: Any) -> Any:
+    """Labels as they were passed, or the column of an AnnData's ``obs`` that they name."""
+    if not (isinstance(labels, str) and hasattr(X, "obs")):
+        return labels
+    if labels not in X.obs:
         raise ValueError(
-            f"labels={name!r} is not in obs, which has {', '.join(map(repr, obs)) or 'no columns'}"
+            f"labels={labels!r} is not in obs, which has "
+            f"{', '.join(map(repr, X.obs)) or 'no columns'}"
         )
-    return obs[name]
+    return X.obs[labels]

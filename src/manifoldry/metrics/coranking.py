@@ -112,7 +112,7 @@ def coranking(
     return coranking_of(pair, sample_points(pair.n, sample, random_state))
 
 
-class Comparison(NamedTuple):
+class RankComparison(NamedTuple):
     """Neighbor metrics of some points for one embedding, from one pass over the ranks."""
 
     trustworthiness: Array  # (n_points,)
@@ -123,16 +123,16 @@ class Comparison(NamedTuple):
 
 def coranking_of(pair: DataEmbeddingPair, points: IntArray) -> CoRanking:
     """Co-ranking of a pair of data and embedding, evaluated at some of its points."""
-    return compare(pair, [pair.embedding_distances], points, 1)[0].coranking
+    return compare_ranks(pair, [pair.embedding_distances], points, 1)[0].coranking
 
 
-def compare(
+def compare_ranks(
     pair: DataEmbeddingPair,
     embeddings: list[DistanceRows],
     points: IntArray,
     k: int,
     budget: int = 2**20,
-) -> list[Comparison]:
+) -> list[RankComparison]:
     """Compare the data of a pair with several embeddings, ranking the data only once.
 
     `budget` is the number of entries of a block of rows; several arrays of that size are held.
@@ -142,7 +142,7 @@ def compare(
     def block(rows: IntArray) -> list[tuple[Any, ...]]:
         in_data = all_ranks(pair.data_distances.neighbor_keys(rows))
         return [
-            _compare_ranks(in_data, all_ranks(m.neighbor_keys(rows)), k, contributions)
+            _rank_statistics(in_data, all_ranks(m.neighbor_keys(rows)), k, contributions)
             for m in embeddings
         ]
 
@@ -150,7 +150,7 @@ def compare(
     return [_merge_blocks(blocks, points, n, k) for blocks in found]
 
 
-def _compare_ranks(
+def _rank_statistics(
     in_data: IntArray, embedded: IntArray, k: int, contributions: Array
 ) -> tuple[Any, ...]:
     """Statistics of a block of rows, each per point except the histogram.
@@ -171,11 +171,11 @@ def _compare_ranks(
     )
 
 
-def _merge_blocks(blocks: Any, points: IntArray, n: int, k: int) -> Comparison:
+def _merge_blocks(blocks: Any, points: IntArray, n: int, k: int) -> RankComparison:
     intruded, extruded, kept, counts, areas = zip(*blocks, strict=True)
     worst = k * (2 * n - 3 * k - 1) / 2
     q_nx = np.cumsum(np.sum(counts, axis=0)) / (len(points) * np.arange(1, n))
-    return Comparison(
+    return RankComparison(
         1 - np.concatenate(intruded) / worst,
         1 - np.concatenate(extruded) / worst,
         np.concatenate(kept) / k,

@@ -89,12 +89,17 @@ _DESCRIPTIONS = {
 
 def table(metrics: Metrics, baseline: Metrics) -> list[str]:
     """Lines of a table with one row per metric: the embedding's value and that of PCA."""
-    rows = [("", "embedding", "PCA" if baseline else "")]
+    rows = [["", "embedding", "PCA" if baseline else ""]]
     rows += [
-        (f"{name}: {_DESCRIPTIONS[name]}", str(value), _short(baseline.get(name)))
+        [f"{name}: {_DESCRIPTIONS[name]}", str(value), _short(baseline.get(name))]
         for name, value in metrics.items()
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return padded_lines(rows)
+
+
+def padded_lines(rows: list[list[str]]) -> list[str]:
+    """Lines of a table whose columns are aligned at the left."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     padded = ("  ".join(cell.ljust(w) for cell, w in zip(r, widths, strict=True)) for r in rows)
     return [line.rstrip() for line in padded]
 

@@ -1,13 +1,17 @@
 """Geodesic distances: shortest paths along a neighbor graph, also from new points."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from manifoldry.exceptions import DisconnectedGraphError
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.paths import Mask
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, plan_memory, power_of_two_scale, row_blocks
 
@@ -19,14 +23,14 @@ _ZERO_LENGTH = 1e-300
 class Geodesics:
     """Geodesic distances from each training point to some targets, or to all points.
 
+    A pickle does not contain the distances, which are computed again when they are needed.
+
     Parameters
     ----------
     graph : NeighborGraph
         The graph of the training points; its edges are used in both directions.
     targets : array of shape (n_targets,)
         Indices of the target points.
-    distances : array of shape (n_samples, n_targets)
-        The distances; infinite between connected components.
 
     Examples
     --------
@@ -39,15 +43,11 @@ class Geodesics:
 
     graph: NeighborGraph
     targets: IntArray
-    distances: Array
 
     @classmethod
     def of(cls, graph: NeighborGraph, targets: IntArray | None = None) -> "Geodesics":
-        """Compute the distances to `targets`, by default to all points."""
-        targets = np.arange(graph.n_reference) if targets is None else targets
-        _plan(graph, len(targets))
-        lengths, unit = edge_lengths(graph)
-        return cls._of(graph, targets, _paths_from(lengths, targets), unit)
+        """Return the distances to `targets`, by default to all points."""
+        return cls(graph, np.arange(graph.n_reference) if targets is None else targets)
 
     @classmethod
     def to_farthest(
@@ -66,12 +66,19 @@ class Geodesics:
         ]
         targets, found = (np.concatenate(column) for column in zip(*chosen, strict=True))
         order = np.argsort(targets)
-        return cls._of(graph, targets[order], found[order], unit)
+        geodesics = cls(graph, targets[order])
+        vars(geodesics)["distances"] = _as_rows(found[order], unit)  # they need not be found again
+        return geodesics
 
-    @classmethod
-    def _of(cls, graph: NeighborGraph, targets: IntArray, found: Array, unit: float) -> "Geodesics":
-        found *= unit
-        return cls(graph, targets, np.ascontiguousarray(found.T))
+    @cached_property
+    def distances(self) -> Array:
+        """The distances, (n_samples, n_targets); infinite between connected components."""
+        _plan(self.graph, len(self.targets))
+        lengths, unit = edge_lengths(self.graph)
+        return _as_rows(_paths_from(lengths, self.targets), unit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"graph": self.graph, "targets": self.targets}
 
     def from_new(self, X: Matrix) -> Array:
         """Distances from new points to the targets, (n_new, n_targets).
@@ -162,6 +169,12 @@ def _paths_from(lengths: sparse.csr_array, sources: IntArray) -> Array:
     return found
 
 
+def _as_rows(found: Array, unit: float) -> Array:
+    """Distances from the targets as rows of distances to them, in the units of the data."""
+    found *= unit
+    return np.ascontiguousarray(found.T)
+
+
 def farthest_points(
     lengths: sparse.csr_array, rows: IntArray, count: int, start: int
 ) -> tuple[IntArray, Array]:
@@ -177,6 +190,46 @@ def farthest_points(
         found.append(dijkstra(lengths, indices=targets[-1]))
         nearest = np.minimum(nearest, found[-1][rows])
     return np.array(targets), np.array(found)
+
+
+def shortest_path(
+    graph: NeighborGraph, start: int, stop: int, allowed: Mask | None = None
+) -> tuple[IntArray, Array]:
+    """Return the points on the shortest path between two points and their distances from `start`.
+
+    The path visits only points in the mask `allowed`, by default all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import NeighborGraph
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [3.0], [6.0]]), n_neighbors=1)
+    >>> shortest_path(graph, 3, 0)
+    (array([3, 2, 1, 0]), array([0., 3., 5., 6.]))
+    """
+    lengths, unit = edge_lengths(graph)
+    if allowed is not None and not allowed.all():
+        inside = sparse.diags_array(allowed.astype(float))
+        lengths = sparse.csr_array(inside @ lengths @ inside)
+        lengths.eliminate_zeros()
+    found, before = dijkstra(lengths, indices=start, return_predecessors=True)
+    if np.isinf(found[stop]):
+        raise DisconnectedGraphError(_no_path(graph, start, stop, int(np.isfinite(found).sum())))
+    path = [stop]
+    while path[-1] != start:
+        path.append(int(before[path[-1]]))
+    rows = np.array(path[::-1])
+    return rows, found[rows] * unit
+
+
+def _no_path(graph: NeighborGraph, start: int, stop: int, n_reached: int) -> str:
+    k = graph.n_neighbors
+    remedy = "raise the radius" if k is None else f"pass n_neighbors above {k}"
+    return (
+        f"no path along the neighbor graph leads from row {start} to row {stop}: they lie in "
+        f"different connected components, that of row {start} has {n_reached} of "
+        f"{graph.n_reference} points; {remedy}, or choose two rows of one component"
+    )
 
 
 def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
+from manifoldry.base.walk import walk
 from manifoldry.eigen import EigenSolver, resolve_solver
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.nonredundant.criteria import Criterion, GradientCriterion, PredictionCriterion
@@ -288,6 +289,7 @@ class NonRedundant(
     score = score
     __getstate__ = state_with_version
     __setstate__ = restore_state
+    walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it, (n_samples, n_components)."""

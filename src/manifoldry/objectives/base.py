@@ -11,6 +11,11 @@ from manifoldry.util.typing import Array
 class Objective(ABC):
     """A function E(Y) of the coordinates of n points, (n, d).
 
+    A subclass defines `n` and `value_and_gradient`, which searches without a filter need. Filters
+    need more: `attraction` (:class:`~manifoldry.optimize.SpectralDirection`,
+    :class:`~manifoldry.optimize.Jacobi`, guidance without a matrix) or `diagonal_curvature`
+    (:class:`~manifoldry.optimize.DiagonalHessian`).
+
     E is invariant to rotations of Y and, if `translation_invariant` is True, to translations;
     every column of the gradient then sums to zero. Gradients have the dtype of `Y`; values are
     computed in double precision.
@@ -32,17 +37,23 @@ class Objective(ABC):
         return self.value_and_gradient(Y)[0]
 
     @property
-    @abstractmethod
     def attraction(self) -> sparse.csr_array:
         """Symmetric weights W ≥ 0; four times their Laplacian is the Hessian of the attraction.
 
         Exact if the attraction is Σ Wᵢⱼ‖yᵢ − yⱼ‖²; otherwise the Hessian at Y = 0. An objective
         without attraction returns the neighbor graph of the data.
         """
+        raise NotImplementedError(self._missing("attraction"))
 
-    @abstractmethod
     def diagonal_curvature(self, Y: Array) -> Array:
         """Positive part of the Hessian's diagonal, (n, d)."""
+        raise NotImplementedError(self._missing("diagonal_curvature"))
+
+    def _missing(self, name: str) -> str:
+        return (
+            f"{type(self).__name__} does not define {name}, which the filter of this search needs; "
+            "define it, or use a search without a filter, such as LBFGS()"
+        )
 
     def retract(self, Y: Array, G: Array) -> tuple[Array, Array]:
         """Retract `Y` to the constraint set, and transform the gradient `G` accordingly.

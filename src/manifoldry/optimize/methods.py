@@ -280,6 +280,10 @@ class Momentum(Descent):
         for name in ("gain_increment", "gain_decay", "min_gain"):
             check_positive(name, getattr(self, name))
 
+    @property
+    def expected_steps(self) -> int:
+        return self.max_steps  # it rarely converges before
+
     def _stepper(self, evaluator: Evaluator, filter: FilterOperator) -> Stepper:
         rate = self.learning_rate
         if rate == "auto":

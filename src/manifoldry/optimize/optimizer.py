@@ -190,6 +190,16 @@ class Callback:
 class Optimizer(ABC):
     """Base class of methods that minimize an objective from a given embedding."""
 
+    @property
+    def expected_steps(self) -> int | None:
+        """Number of steps that a search usually takes, for time estimates; None if not known."""
+        return None
+
+    @property
+    def max_steps(self) -> int | None:
+        """Maximum number of steps of a search; None if there is none."""
+        return None
+
     @abstractmethod
     def minimize(
         self, objective: Objective, Y: Array, callback: StepCallback | None = None

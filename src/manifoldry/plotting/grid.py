@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from manifoldry.plotting._color import (
     style_legend,
 )
 from manifoldry.plotting._data import read_points
-from manifoldry.plotting._style import new_figure
+from manifoldry.plotting._style import new_figure, set_title
 from manifoldry.plotting.embedding import plot_embedding, shows_legend
 
 
@@ -84,6 +84,56 @@ def plot_grid(
     if not own and shows_legend(colorings[0], legend if axes is None else bool(legend)):
         _shared_legend(panels, colorings[0], color_label)
     return panels
+
+
+def plot_comparison(
+    comparison: Any,
+    color: Any = None,
+    *,
+    metrics: Sequence[str] = ("trustworthiness", "rnx_area"),
+    **options: Any,
+) -> NDArray[Any]:
+    """Plot compared embeddings, aligned with each other, with some of their metrics.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Result of :func:`manifoldry.metrics.compare`.
+    color : str or array-like of shape (n_samples,), default=None
+        As for `plot_embedding`; by default the labels of the comparison.
+    metrics : sequence of str, default=("trustworthiness", "rnx_area")
+        Metrics in the titles.
+    **options
+        Further options of `plot_grid`.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes of shape (n_embeddings,)
+        The axes drawn on, in the order of the comparison.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry import PCA
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.metrics import compare
+    >>> from manifoldry.plotting import plot_comparison
+    >>> X, sheet = make_swiss_roll(200, random_state=0)
+    >>> axes = plot_comparison(compare(X, {"sheet": sheet, "PCA": PCA(2)}), sheet[:, 0])
+    >>> len(axes)
+    2
+    """
+    if not hasattr(comparison, "aligned"):
+        raise TypeError(
+            f"comparison is of type {type(comparison).__name__}; pass the result of "
+            "manifoldry.compare, or draw embeddings with plot_grid"
+        )
+    color = comparison.labels if color is None else color
+    axes = plot_grid(comparison.aligned, color, **options)
+    for ax, (name, found) in zip(axes, comparison.metrics.items(), strict=True):
+        values = (f"{m} {found[m]:.3g}" for m in metrics if m in found)
+        set_title(ax, "\n".join([str(name), *values]))
+    return axes
 
 
 def _panels(points: dict[str, Any], axes: Any, n_columns: int | None, panel: float) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from manifoldry.extension.from_distances import Triangulation
 from manifoldry.extension.layout import Layout, component_labels, component_rows
 from manifoldry.extension.local import Barycentric
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
+from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
@@ -277,6 +278,9 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             posed.distinct.first,
             posed.rng,
         )
+
+    def _phases(self, posed: "PosedUnfolding") -> list[Phase]:
+        return [Phase("unfolding", None, None, parameter="penalty")]  # not predictable
 
     def _search(
         self, posed: "PosedUnfolding", start: Array, monitor: Monitor

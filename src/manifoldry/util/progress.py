@@ -1,8 +1,9 @@
 """Progress reports: a bar if rich is installed, otherwise lines on stderr."""
 
+import math
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -40,19 +41,24 @@ def _lines(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
 
 
 class ProgressReporter(AbstractContextManager["ProgressReporter"]):
-    """Progress report of an iteration of at most `total` steps.
+    """Progress report of an iteration; `clock` and `seconds` space the lines if there is no bar.
 
     Examples
     --------
-    >>> with ProgressReporter("fit", 10, verbose=False) as reporter:
-    ...     reporter.show(1, "value 3.5")
+    >>> with ProgressReporter("fit", verbose=False) as reporter:
+    ...     reporter.show(0.1, "value 3.5")
     """
 
     def __init__(
-        self, what: str, total: int | None, verbose: bool, *, seconds: float = 1.0
+        self,
+        what: str,
+        verbose: bool,
+        *,
+        seconds: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.what, self.total, self.verbose = what, total, verbose
-        self.seconds = seconds  # between lines if there is no bar
+        self.what, self.verbose = what, verbose
+        self.seconds, self.clock = seconds, clock
         self._bar: Any = None
         self._last = -seconds
 
@@ -60,21 +66,30 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         if self.verbose:
             try:
                 from rich.console import Console
-                from rich.progress import Progress
+                from rich.progress import BarColumn, Progress, TextColumn
             except ImportError:
                 return self
-            self._bar = Progress(console=Console(stderr=True)).__enter__()
-            self._task = self._bar.add_task(self.what, total=self.total)
+            columns = BarColumn(), TextColumn("{task.description}", markup=False)
+            self._bar = Progress(*columns, console=Console(stderr=True)).__enter__()
+            self._task = self._bar.add_task(self.what, total=None)
         return self
 
-    def show(self, done: int, status: str) -> None:
-        """Report that `done` steps are done, with a short `status` text."""
+    def show(self, fraction: float, status: str, *, last: bool = False) -> None:
+        """Report the fraction that is done, NaN if it is not known, and a short `status` text."""
+        text = f"{self.what}: {status}"
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, description=f"{self.what}: {status}")
-        elif self.verbose and time.monotonic() - self._last >= self.seconds:
-            self._last = time.monotonic()
-            of = "" if self.total is None else f" of {self.total}"
-            print(f"{self.what}: step {done}{of}, {status}", file=sys.stderr, flush=True)
+            total = None if math.isnan(fraction) else 1.0
+            self._bar.update(self._task, completed=fraction, total=total, description=text)
+        elif self.verbose and (last or self.clock() - self._last >= self.seconds):
+            self._last = self.clock()
+            print(text, file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """Print a line above the progress bar."""
+        if self._bar is not None:
+            self._bar.console.print(f"{self.what}: {text}", markup=False, highlight=False)
+        elif self.verbose:
+            print(f"{self.what}: {text}", file=sys.stderr, flush=True)
 
     def __exit__(
         self,

@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
+from manifoldry.base.walk import walk
 from manifoldry.exceptions import CalibrationWarning, warn
 from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
 from manifoldry.util.cached import cached_property
@@ -190,6 +191,7 @@ class ConformalInverse(
             )
 
     score = score
+    walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and return the embedding of `X`, (n_samples, n_components)."""

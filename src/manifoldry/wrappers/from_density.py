@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity.dense import median_rbf
 from manifoldry.base.score import score
+from manifoldry.base.walk import walk
 from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.extension.regression import EmbeddingSpacing, regression_inverse
@@ -193,6 +194,7 @@ class FromDensity(
     score = score
     __getstate__ = state_with_version
     __setstate__ = restore_state
+    walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and return the embedding of `X`, (n_samples, n_components)."""

@@ -1,0 +1,106 @@
+"""Plots of a walk along the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manifoldry.plotting._data import read_points
+from manifoldry.plotting._style import TEXT_COLOR
+from manifoldry.plotting.embedding import plot_embedding
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_walk(
+    walk: Any,
+    embedding: Any,
+    color: Any = None,
+    *,
+    image_shape: tuple[int, int] | None = None,
+    n_images: int = 8,
+    ax: Axes | None = None,
+    **options: Any,
+) -> Axes:
+    """Plot a walk along the data over the embedding, and images of the data along it.
+
+    Parameters
+    ----------
+    walk : Walk
+        Result of the method ``walk`` of a fitted estimator.
+    embedding : array-like of shape (n_samples, 2), or fitted estimator
+        The embedding, as for `plot_embedding`.
+    color : str or array-like of shape (n_samples,), default=None
+        As for `plot_embedding`.
+    image_shape : (int, int), default=None
+        Height and width of the images that the rows of the data are; None draws no images. The
+        dots on the path are their positions, from left to right.
+    n_images : int, default=8
+        Number of images, equally spaced over the steps of the walk.
+    ax : matplotlib Axes, default=None
+        Axes to draw on; None makes a new figure.
+    **options
+        Further options of `plot_embedding`.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_digits
+    >>> from manifoldry import Isomap
+    >>> from manifoldry.plotting import plot_walk
+    >>> X, y = load_digits(n_class=2, return_X_y=True)
+    >>> model = Isomap().fit(X)
+    >>> ax = plot_walk(model.walk(X, 0, 2, n_steps=10), model, y, image_shape=(8, 8))
+    """
+    if not hasattr(walk, "coordinates"):
+        raise TypeError(
+            f"walk is of type {type(walk).__name__}; pass the result of a fitted model's walk"
+        )
+    Y = read_points(embedding, options.get("components"))
+    path = read_points(walk.coordinates, options.get("components"))
+    if Y.shape[1] != 2 or path.shape[1] != 2:
+        raise ValueError(
+            f"the embedding has {Y.shape[1]} columns and the walk {path.shape[1]}, but both must "
+            "have 2; select them, for example with components=(0, 1)"
+        )
+    shown = _image_steps(walk, image_shape, n_images)
+    ax = plot_embedding(embedding, color, ax=ax, **options)
+    ax.plot(*path.T, color=TEXT_COLOR, linewidth=1.6, zorder=3)
+    ax.plot(*path[shown].T, "o", color=TEXT_COLOR, markersize=4, zorder=3)
+    if image_shape is not None:
+        _draw_images(ax, walk.data[shown], image_shape)
+    return ax
+
+
+def _image_steps(walk: Any, shape: tuple[int, int] | None, n_images: int) -> Any:
+    """Indices of the steps that are marked: those with images, or both ends."""
+    n = len(walk.coordinates)
+    if shape is None:
+        return [0, n - 1]
+    if walk.data is None:
+        raise ValueError("the walk has no data, so there are no images; pass image_shape=None")
+    if np.prod(shape) != walk.data.shape[1]:
+        raise ValueError(
+            f"image_shape={tuple(shape)} has {np.prod(shape)} pixels, but the data have "
+            f"{walk.data.shape[1]} columns; pass the height and width of the images"
+        )
+    count = min(check_count("n_images", n_images, minimum=2), n)
+    return np.round(np.linspace(0, n - 1, count)).astype(int)
+
+
+def _draw_images(ax: Any, rows: Array, shape: tuple[int, int]) -> None:
+    """Draw images in a strip below the axes."""
+    strip = np.hstack([row.reshape(shape) for row in rows])
+    height = strip.shape[0] / strip.shape[1]
+    below = ax.inset_axes((0.0, -0.02 - height, 1.0, height))
+    below.imshow(strip, cmap="gray_r", aspect="auto")
+    below.set_axis_off()
