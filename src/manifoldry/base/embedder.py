@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.docs import shared_docs
@@ -27,6 +26,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import read_array
 
 # Parameters of the neighbor graph, with the values for estimators that do not have them.
 _GRAPH_PARAMETERS: dict[str, Any] = {
@@ -231,7 +231,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _check_coordinates(self, X: Any) -> Array:
         check_is_fitted(self)
-        Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        Z = read_array(X)
         if Z.shape[1] != self._n_features_out:
             raise ValueError(
                 f"X has {Z.shape[1]} columns, but the embedding has "

@@ -27,8 +27,9 @@ from manifoldry.metrics.summary import (
 from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.array_like import labels_of
 from manifoldry.util.estimate import FRACTION, Estimate
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,8 @@ def assess(
         As for :func:`trustworthiness`. If X is a :class:`~manifoldry.neighbors.NeighborGraph`,
         distances in the data are shortest paths along it.
     labels : array of shape (n_samples,) or str, default=None
-        Labels of the points, or the name of a column of an AnnData's ``obs``.
+        Labels of the points, or the name of a column of ``obs`` if `X` or `embedding` is from an
+        AnnData.
     n_neighbors : int, default=None
         Neighborhood size; by default 15, or fewer if there are not enough points.
 
@@ -180,10 +182,10 @@ def assess(
     >>> found.per_point["neighbor_preservation"].shape
     (500,)
     """
-    if isinstance(labels, str) and hasattr(X, "obs"):
-        labels = _column(X.obs, labels)
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
+    # Before the metrics, which take much longer than a check.
+    codes = None if labels is None else _check_labels(pair, labels_of(labels, X, embedding))
     points = sample_points(pair.n, sample, random_state)
     pca = pair.with_pca_embedding()
     embeddings = [each.embedding_distances for each in (pair, pca) if each is not None]
@@ -191,8 +193,8 @@ def assess(
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
     metrics = _neighbor_metrics(own, pair.n) | _distance_metrics(diagram)
     metrics |= _distortion_metrics(distortion) | _unpredictability_metrics(embedding, pair.Y)
-    if labels is not None:
-        metrics |= _label_metrics(pair, k, labels)
+    if codes is not None:
+        metrics |= _label_metrics(pair, k, codes)
     curves, baseline, gains = {"embedding": own.coranking}, {}, {}
     if pca is not None:
         curves["PCA"] = others[0].coranking
@@ -248,7 +250,8 @@ def _gains(own: Comparison, other: Comparison) -> dict[str, Estimate]:
     }
 
 
-def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Estimate]:
+def _check_labels(pair: DataEmbeddingPair, labels: Any) -> IntArray:
+    """The labels of the embedded points as integers; refuse continuous values."""
     codes = label_codes(labels, pair.n_rows)[pair.embedded_rows]
     n_labels = len(np.unique(codes))
     if n_labels < 2 or n_labels > pair.n / 2:
@@ -256,17 +259,13 @@ def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Es
             f"labels has {n_labels} different values for {pair.n} points, but must have 2 to "
             f"{pair.n // 2}; bin continuous values first, or omit labels"
         )
+    return codes
+
+
+def _label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str, Estimate]:
     return {
         "label_accuracy": accuracy_of(
             choose_index(pair.Y).reference_neighbors(pair.Y, k).indices, codes
         ),
         "label_accuracy_in_data": accuracy_of(pair.neighbors(k), codes),
     }
-
-
-def _column(obs: Any, name: str) -> Any:
-    if name not in obs:
-        raise ValueError(
-            f"labels={name!r} is not in obs, which has {', '.join(map(repr, obs)) or 'no columns'}"
-        )
-    return obs[name]
