@@ -115,7 +115,11 @@ def plot_embedding(
     n, dimensions = points.shape
     new = None if new is None else _read_new(new, components, dimensions)
     coloring = resolve_color(color, n, categorical)
-    ax = axes_or_new(ax, dimensions=dimensions, size=_figure_size(dimensions, coloring))
+    with_legend = dimensions > 1 and shows_legend(coloring, legend, names)
+    is_new = ax is None
+    ax = axes_or_new(ax, dimensions=dimensions, size=_size(dimensions, coloring, with_legend))
+    if is_new and dimensions == 2:
+        ax.set_box_aspect(1)  # whatever the width of the legend
     marker_options = {
         "s": marker_area(ax, n) if size is None else size,
         "alpha": opacity(n) if alpha is None else alpha,
@@ -127,7 +131,7 @@ def plot_embedding(
         _write_names(ax, points, coloring)
     if new is not None:
         _draw_new(ax, new, marker_options["s"])
-    if dimensions > 1 and shows_legend(coloring, legend, names):
+    if with_legend:
         add_legend(ax, coloring, drawn, color_label)
     set_title(ax, title)
     return ax
@@ -158,14 +162,14 @@ def shows_legend(coloring: Coloring, legend: bool | None, names: bool = False) -
     return count <= MAX_LEGEND
 
 
-def _figure_size(dimensions: int, coloring: Coloring) -> tuple[float, float]:
+def _size(dimensions: int, coloring: Coloring, with_legend: bool) -> tuple[float, float]:
+    """Width and height of a new figure, in inches."""
     if dimensions == 1:
         return (5.6, 1.2 + 0.34 * max(len(coloring.classes), 1 if coloring.values is None else 8))
     longest = max(map(len, coloring.classes), default=0)
-    columns = coloring.legend_columns if len(coloring.classes) <= MAX_LEGEND else 0
-    # 0.075 inches per letter, and the marker.
-    beside = {"single": 0.0, "values": 1.0, "classes": columns * (0.4 + 0.075 * max(longest, 6))}
-    return (4.6 + beside[coloring.kind], 4.6)
+    column = 0.4 + 0.075 * max(longest, 6)  # the marker, and 0.075 inches per letter
+    beside = {"single": 0.0, "values": 1.0, "classes": coloring.legend_columns * column}
+    return (4.6 + with_legend * beside[coloring.kind], 4.6)
 
 
 def _read_new(new: Any, components: Sequence[int] | None, dimensions: int) -> Array:
