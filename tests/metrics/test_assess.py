@@ -1,4 +1,4 @@
-from types import SimpleNamespace
+import sys
 
 import numpy as np
 import pandas
@@ -96,28 +96,16 @@ def test_labels_that_are_not_groups_are_refused(labels):
         assess(X, Y, labels)
 
 
-def test_annotated_data_like_those_of_scanpy():
-    cells = SimpleNamespace(
-        X=X + 100, obsm={"X_pca": X, "X_umap": Y}, obs={"kind": np.array(list("abc"))[y]}
-    )
-    by_name, plain = assess(cells, "X_umap", "kind"), assess(X, Y, y)
-    assert by_name.metrics == plain.metrics
-    assert 'obsm["X_pca"]' in str(by_name)
-    with pytest.raises(
-        ValueError, match="embedding='X_tsne' is not in obsm, which has 'X_pca', 'X_umap'"
-    ):
-        assess(cells, "X_tsne")
-    with pytest.raises(ValueError, match="labels='sort' is not in obs, which has 'kind'"):
-        assess(cells, "X_umap", "sort")
-    cells.obsm.pop("X_pca")
-    assert assess(cells, "X_umap").metrics["stress"] == pytest.approx(plain.metrics["stress"])
-
-
-def test_real_annotated_data():
-    anndata = pytest.importorskip("anndata", reason="anndata is not a dependency of the tests")
-    cells = anndata.AnnData(X)
-    cells.obsm["X_umap"] = Y
-    assert assess(cells, "X_umap").metrics["stress"] == pytest.approx(stress(X, Y))
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_missing_labels_are_found_before_the_work(missing, monkeypatch):
+    module = sys.modules["manifoldry.metrics.assess"]  # the function hides its module
+    monkeypatch.setattr(module, "compare", lambda *_: pytest.fail("metrics were computed"))
+    labels = np.array(list("ab") * 75, dtype=object)
+    labels[7] = missing
+    with pytest.raises(ValueError, match=r"labels are missing .* for 1 of 150 points"):
+        assess(X, Y, labels)
+    with pytest.raises(ValueError, match="but must have 2 to 75"):
+        assess(X, Y, np.zeros(150))
 
 
 def test_distances_along_a_graph_have_no_baseline():

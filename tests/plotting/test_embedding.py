@@ -1,11 +1,17 @@
+import string
+import warnings
+from itertools import combinations, product
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_rgb, to_rgba
+from mpl_toolkits.mplot3d.proj3d import proj_transform
 from sklearn.manifold import Isomap
 
+from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.plotting import plot_embedding, plot_grid
 from manifoldry.plotting._color import resolve_color
 from manifoldry.plotting._style import PALETTE
@@ -176,8 +182,7 @@ def test_one_color_for_all():
 @pytest.mark.parametrize(
     ("color", "kind"),
     [
-        (np.arange(20), "classes"),
-        (np.arange(21), "values"),
+        (np.arange(40), "classes"),
         (np.arange(20) / 1.0, "values"),
         (np.arange(20) % 2 == 0, "classes"),
         ([f"c{i}" for i in range(25)], "classes"),
@@ -232,17 +237,143 @@ def test_legend_lists_the_classes_with_their_colors():
     assert legend.get_title().get_text() == "animal"
 
 
-def test_twenty_classes_differ_by_color_or_marker():
-    ax = plot_embedding(Y[:40, :2], np.arange(40) % 20)
-    styles = {(line.get_color(), line.get_marker()) for line in ax.get_legend().get_lines()}
-    assert len(styles) == 20
-    assert len(drawn_points(ax)) == 40
+@pytest.mark.parametrize("labels", [list(string.ascii_lowercase), range(26)])
+def test_letters_have_different_colors_and_a_legend_in_columns(labels):
+    ax = plot_embedding(Y[:52, :2], [*labels, *labels])
+    legend = ax.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [str(label) for label in labels]
+    assert len({line.get_color() for line in legend.get_lines()}) == 26
+    assert len(drawn_points(ax)) == 52
+    ax.figure.canvas.draw()
+    columns = {round(text.get_window_extent().x0) for text in legend.get_texts()}
+    assert len(columns) == 2
+    inside = ax.figure.bbox
+    box = legend.get_window_extent()
+    assert inside.y0 <= box.y0 < box.y1 <= inside.y1
+    assert box.x1 <= inside.x1
+    assert ax.bbox.width > 0.5 * inside.width  # room for the points
+
+
+def test_150_classes_differ_by_color_or_marker():
+    handles = resolve_color([f"c{i}" for i in range(150)], 150).handles()
+    assert len({(line.get_color(), line.get_marker()) for line in handles}) == 150
+
+
+@pytest.mark.parametrize(("count", "least"), [(10, 20), (20, 18), (30, 15)])
+def test_colors_of_classes_are_far_apart(count, least):
+    # Below about 10, small dots of two colors are hard to tell apart.
+    colors = lab(np.array([to_rgb(color) for color in PALETTE[:count]]))
+    distances = [ciede2000(a, b) for a, b in combinations(colors, 2)]
+    assert min(distances) > least
+    assert min(ciede2000(each, np.array([100.0, 0, 0])) for each in colors) > least  # white
+
+
+def test_the_distance_of_colors_is_that_of_the_standard():
+    # Pairs 1, 7 and 17 of Sharma, Wu and Dalal, "The CIEDE2000 color-difference formula", 2005.
+    pairs = [
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, 0, 0), (50, -1, 2), 2.3669),
+        ((50, 2.5, 0), (73, 25, -18), 27.1492),
+    ]
+    for one, other, known in pairs:
+        assert ciede2000(np.array(one, float), np.array(other, float)) == pytest.approx(
+            known, abs=1e-4
+        )
+
+
+def lab(rgb):
+    """CIELAB coordinates of sRGB colors."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    t = linear @ np.array(to_xyz).T / np.sum(to_xyz, axis=1)
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.column_stack(
+        [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])]
+    )
+
+
+def ciede2000(one, other):
+    """Difference of two colors in CIELAB."""
+    (L1, a1, b1), (L2, a2, b2) = one, other
+    chroma = (np.hypot(a1, b1) + np.hypot(a2, b2)) / 2
+    stretch = 1.5 - 0.5 * np.sqrt(chroma**7 / (chroma**7 + 25.0**7))
+    C1, C2 = np.hypot(stretch * a1, b1), np.hypot(stretch * a2, b2)
+    h1, h2 = (np.degrees(np.arctan2(b, stretch * a)) % 360 for a, b in ((a1, b1), (a2, b2)))
+    turn = (h2 - h1 + 180) % 360 - 180 if C1 * C2 else 0.0
+    hue = (h1 + turn / 2 if C1 * C2 else h1 + h2) % 360
+    light, C = (L1 + L2) / 2, (C1 + C2) / 2
+    weights = ((0.24, 2, 0), (0.32, 3, 6), (-0.2, 4, -63), (-0.17, 1, -30))
+    T = 1 + sum(w * np.cos(np.radians(m * hue + shift)) for w, m, shift in weights)
+    dL = (L2 - L1) / (1 + 0.015 * (light - 50) ** 2 / np.sqrt(20 + (light - 50) ** 2))
+    dC = (C2 - C1) / (1 + 0.045 * C)
+    dH = 2 * np.sqrt(C1 * C2) * np.sin(np.radians(turn / 2)) / (1 + 0.015 * C * T)
+    twist = np.sin(np.radians(60 * np.exp(-(((hue - 275) / 25) ** 2))))
+    rotation = -2 * np.sqrt(C**7 / (C**7 + 25.0**7)) * twist
+    return np.sqrt(dL**2 + dC**2 + dH**2 + rotation * dC * dH)
+
+
+def test_a_switch_to_a_color_bar_or_to_no_legend_is_announced():
+    with pytest.warns(
+        ManifoldryWarning, match="41 different whole numbers, more than 40.*categorical=True"
+    ):
+        assert resolve_color(np.arange(41), 41).kind == "values"
+    with pytest.warns(
+        ManifoldryWarning, match="60 classes, more than 40, so there is no legend.*legend=True"
+    ):
+        plot_embedding(Y[:, :2], [f"c{i}" for i in range(60)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plot_embedding(Y[:, :2], np.arange(60), categorical=False)
+        plot_embedding(Y[:, :2], np.arange(60), categorical=True, legend=True)
+        plot_embedding(Y[:, :2], [f"c{i}" for i in range(60)], names=True)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_names_stand_on_points_of_their_class(dimensions):
+    ax = plot_embedding(Y[:, :dimensions], np.array(["cat", "dog", "eel"])[CLASSES], names=True)
+    assert [text.get_text() for text in ax.texts] == ["cat", "dog", "eel"]
+    assert ax.get_legend() is None
+    for code, text in enumerate(ax.texts):
+        place = text.get_position_3d() if dimensions == 3 else text.get_position()
+        members = Y[code == CLASSES, :dimensions]
+        assert np.abs(members - np.array(place)).sum(axis=1).min() < 1e-12
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_new_points_are_drawn_on_top(dimensions):
+    new = Y[:5, :dimensions] + 0.1
+    ax = plot_embedding(Y[:, :dimensions], CLASSES, new=new)
+    last = ax.collections[-1]
+    assert last.get_label() == "new points"
+    offsets = np.array(last._offsets3d).T if dimensions == 3 else last.get_offsets()
+    np.testing.assert_allclose(offsets, new)
+    assert last.get_zorder() > max(each.get_zorder() for each in ax.collections[:-1])
+    assert min(last.get_sizes()) > max(ax.collections[0].get_sizes())
+    with pytest.raises(ValueError, match="new has 1 columns and the embedding"):
+        plot_embedding(Y[:, :dimensions], new=Y[:, :1])
+
+
+@pytest.mark.parametrize("sides", [(1, 1, 1), (3, 1, 1), (1, 3, 1), (1, 1, 3)])
+@pytest.mark.parametrize("labels", [None, CLASSES])
+def test_a_box_of_three_dimensions_is_inside_its_axes_and_figure(sides, labels):
+    corners = np.array(list(product((0, 1), repeat=3))) * np.array(sides, float)
+    ax = plot_embedding(np.repeat(corners, len(Y) // 8 + 1, axis=0)[: len(Y)], labels)
+    ax.figure.canvas.draw()
+    bounds = [ax.get_xlim(), ax.get_ylim(), ax.get_zlim()]
+    projected = [proj_transform(*corner, ax.get_proj())[:2] for corner in product(*bounds)]
+    shown = ax.transData.transform(projected)
+    figure = ax.figure.bbox
+    assert (shown > [figure.x0, figure.y0]).all()
+    assert (shown < [figure.x1, figure.y1]).all()
+    if labels is not None:
+        assert shown[:, 0].max() < ax.get_legend().get_window_extent().x0
 
 
 def test_legend_can_be_left_out_or_forced():
     many = [f"c{i}" for i in range(60)]
     assert plot_embedding(Y[:, :2], CLASSES, legend=False).get_legend() is None
-    assert plot_embedding(Y[:, :2], many).get_legend() is None
+    with pytest.warns(ManifoldryWarning, match="no legend"):
+        assert plot_embedding(Y[:, :2], many).get_legend() is None
     assert len(plot_embedding(Y[:, :2], many, legend=True).get_legend().get_texts()) == 60
     assert len(plot_embedding(Y[:, :2], Y[:, 0], legend=False).figure.axes) == 1
 

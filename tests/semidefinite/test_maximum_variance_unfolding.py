@@ -289,7 +289,10 @@ class TestSearch:
         assert model.rounds_["variance"][-1] == pytest.approx(model.variance_, rel=1e-9)
 
     def test_an_unreachable_gap_is_reported(self):
-        with pytest.warns(ConvergenceWarning, match=r"proved only to be within .* not gap_tol=0"):
+        with pytest.warns(
+            ConvergenceWarning,
+            match=r"proved only to be within a fraction of .*, more than gap_tol=1e-12",
+        ):
             model = MVU(
                 constraint=EdgeConstraint(tolerance=0.01),
                 optimizer=MethodOfMultipliers(gap_tol=1e-12),

@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
+from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import EmbeddingSpacing, coordinate_unpredictability
 from manifoldry.extension.regressor import (
@@ -29,6 +29,7 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import read_array
 
 # Parameters of the neighbor graph, with the values for estimators that do not have them.
 _GRAPH_PARAMETERS: dict[str, Any] = {
@@ -237,7 +238,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _check_coordinates(self, X: Any) -> Array:
         check_is_fitted(self)
-        Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        Z = read_array(X)
         if Z.shape[1] != self._n_features_out:
             raise ValueError(
                 f"X has {Z.shape[1]} columns, but the embedding has "
@@ -303,7 +304,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Build the neighbor graph that the parameters describe."""
         asked = {name: getattr(self, name, default) for name, default in _GRAPH_PARAMETERS.items()}
         default = self._default_neighbors(data.n_samples)
-        return data.graph(GraphOptions(**asked, default_n_neighbors=default))
+        graph = data.graph(GraphOptions(**asked, default_n_neighbors=default))
+        if isinstance(data, Distances) and hasattr(self, "n_neighbors"):
+            _warn_of_few_neighbors(graph.n_neighbors, default, asked["n_neighbors"])
+        return graph
 
     def _policy(self) -> DisconnectedPolicy:
         """Return the policy for a disconnected graph."""
@@ -361,3 +365,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         tags.input_tags.positive_only = self._input_type.positive_only
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _warn_of_few_neighbors(found: int | None, default: int | None, asked: int | None) -> None:
+    """Warn if stored distances are too few for the default number of neighbors."""
+    if asked is None and found is not None and default is not None and found < default:
+        warn(
+            f"n_neighbors={found} is used in place of the default of {default}, because a point has "
+            f"only {found} stored distances; store {default} or more for each point, or pass "
+            f"n_neighbors={found} if this is intended",
+            ManifoldryWarning,
+        )

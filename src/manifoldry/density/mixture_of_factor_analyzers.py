@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.density.base import DensityEstimator
@@ -19,6 +18,7 @@ from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.checks import as_generator, check_count, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, RandomState
+from manifoldry.util.validation import read_array
 
 _TINY = float(np.finfo(float).eps)  # smallest variance of a feature, relative to the largest
 
@@ -209,7 +209,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Component of each row, as returned by `predict`; required with several components.
         """
         check_is_fitted(self)
-        Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        Z = read_array(X)
         if Z.shape[1] != self.n_factors_:
             raise ValueError(
                 f"X has {Z.shape[1]} columns; pass n_factors_={self.n_factors_} local coordinates"

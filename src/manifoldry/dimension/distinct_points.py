@@ -16,7 +16,7 @@ from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import canonical, check_not_masked
+from manifoldry.util.validation import read_rows
 
 _EUCLIDEAN = ("euclidean", "l2")
 
@@ -117,7 +117,7 @@ class DimensionInput:
             return X
         if isinstance(X, NeighborGraph):
             return cls._of_graph(X)
-        X = _read(X)
+        X = read_rows(X, least=2)
         first_sample, point_index = np.unique(RowLookup.of(X).identical(X), return_inverse=True)
         _check_distinct(len(first_sample), X.shape[0])
         return cls(
@@ -279,14 +279,6 @@ def replace_zeros(distances: Array) -> Array:
     """Replace zeros, from differences whose squares underflow, by the smallest other distance."""
     smallest = np.min(distances, where=distances > 0, initial=np.inf)
     return np.maximum(distances, smallest) if np.isfinite(smallest) else distances
-
-
-def _read(X: Any) -> Matrix:
-    from sklearn.utils import check_array
-
-    check_not_masked(X)
-    dtypes = [np.float64, np.float32]
-    return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=2))
 
 
 def _check_distinct(distinct: int, n: int, minimum: int = 4) -> None:

@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.cached import cached_property
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_rows
+from manifoldry.util.validation import power_of_two_scale, read_array, row_blocks, spread_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +242,11 @@ def regression_inverse(embedding: Array, points: Matrix | None) -> LocalRegressi
 
 
 def coordinate_unpredictability(Y: Array) -> Array:
-    """Error of predicting each coordinate from the earlier ones, in its standard deviations."""
-    Y = check_array(Y, ensure_min_samples=3, input_name="embedding")
+    """Error of predicting each coordinate from the earlier ones, in its standard deviations.
+
+    At most 1: the mean is also a prediction, and its error is one standard deviation.
+    """
+    Y = read_array(Y, "embedding", ensure_min_samples=3)
     return np.array([1.0, *(prediction_error(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 
 
@@ -257,4 +259,6 @@ def prediction_error(before: Array, f: Array) -> float:
         return 1.0
     rows = np.column_stack([before[:, spread > 0] / spread[spread > 0], f / size])
     rows = rows[RowLookup.of(rows).first_duplicates(1)]  # duplicates would predict each other
-    return LocalRegression(rows[:, :-1], rows[:, -1:]).error if len(rows) > 2 else 1.0
+    if len(rows) <= 2:
+        return 1.0
+    return min(1.0, LocalRegression(rows[:, :-1], rows[:, -1:]).error)

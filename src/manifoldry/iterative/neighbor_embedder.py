@@ -24,6 +24,7 @@ from manifoldry.iterative.neighbor_weights import (
     check_edges,
     joint,
     warn_of_components,
+    warn_of_few_neighbors,
     warn_of_uniformity,
 )
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
@@ -142,6 +143,9 @@ class NeighborEmbedder(IterativeEmbedder):
         degree = float(np.median(np.diff(graph.indptr)))  # of a graph that was passed
         weights = self._affinity_rule(graph.n_query, degree).fit(graph)
         self.perplexity_ = getattr(weights, "perplexity", None)
+        if self.perplexity_ is not None and self.affinity is None:
+            usual = self._perplexity(graph.n_query, graph.n_query - 1)
+            warn_of_few_neighbors(self.perplexity_, usual, degree)
         neighbors = Neighbors(data, graph, weights)
         remedy = "lower gamma" if self.perplexity_ is None else "raise perplexity"
         warn_of_components(neighbors.strong, remedy)

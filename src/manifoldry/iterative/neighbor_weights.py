@@ -8,7 +8,12 @@ from scipy import sparse
 from manifoldry.affinity.base import Weights
 from manifoldry.affinity.entropic import default_perplexity
 from manifoldry.base.input import Input
-from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning, warn
+from manifoldry.exceptions import (
+    DisconnectedGraphWarning,
+    ManifoldryWarning,
+    UniformAffinityWarning,
+    warn,
+)
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.pairwise import Pairwise
@@ -100,6 +105,18 @@ def warn_of_uniformity(objective: Pairwise, perplexity: float, nearly_all: float
             "are almost equally probable neighbors, so the embedding hardly depends on the data; "
             f"pass perplexity={default_perplexity(others):.2g}",
             UniformAffinityWarning,
+        )
+
+
+def warn_of_few_neighbors(perplexity: float, usual: float, degree: float) -> None:
+    """Warn if the default perplexity is below the `usual` one because of the graph passed."""
+    if perplexity < usual:
+        warn(
+            f"perplexity={perplexity:.3g} is used in place of the default of {usual:.3g}, because "
+            f"the graph has {degree:g} neighbors per point and a perplexity needs three times as "
+            f"many; pass the data, a graph with n_neighbors={int(np.ceil(3 * usual))}, or "
+            f"perplexity={perplexity:.3g} if this is intended",
+            ManifoldryWarning,
         )
 
 

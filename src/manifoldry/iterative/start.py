@@ -12,6 +12,7 @@ from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, warn
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
+from manifoldry.util.array_like import array_like
 from manifoldry.util.typing import Array
 
 OPTIONS = ("spectral", "pca", "random")
@@ -57,7 +58,7 @@ def warn_if_too_large(init: Array, objective: Objective) -> None:
 
 def _as_numbers(init: Any) -> Array:
     try:
-        return np.array(init, dtype=np.float64)
+        return np.array(array_like(init, "init"), dtype=np.float64)
     except (TypeError, ValueError) as error:
         names = ", ".join(map(repr, OPTIONS))
         raise TypeError(

@@ -10,6 +10,7 @@ from scipy.linalg import qr, svd
 from sklearn.utils.extmath import randomized_svd
 
 from manifoldry.lie.flow import flow_of
+from manifoldry.util.array_like import array_like
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import power_of_two_scale
 
@@ -143,7 +144,7 @@ def explained_fraction(X: Array, Y: Array, transformed: Array) -> float:
 
 def as_amounts(amount: Any, n: int, q: int) -> Array:
     """Return `amount`, validated and broadcast to all rows, (n, q)."""
-    given = np.asarray(amount, dtype=np.float64)
+    given = np.asarray(array_like(amount, "amount"), dtype=np.float64)
     if not np.isfinite(given).all():
         raise ValueError("amount contains NaN or infinity; pass finite numbers")
     if q == 1 and given.ndim == 1 and len(given) == n:

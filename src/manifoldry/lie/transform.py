@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
@@ -32,9 +31,9 @@ from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import (
     check_data,
-    check_not_masked,
     plan_memory,
     power_of_two_scale,
+    read_array,
     row_blocks,
 )
 
@@ -259,8 +258,7 @@ class LieTransform(BaseEstimator):
         if Y is None:
             raise ValueError("Y is None; pass the transformed rows of X as Y")
         X = check_data(self, X, reset=reset, accept_sparse=False)
-        check_not_masked(Y)
-        Y = check_array(Y, dtype=[np.float64, np.float32], input_name="Y")
+        Y = read_array(Y, "Y")
         if X.shape != Y.shape:
             raise ValueError(
                 f"X has shape {X.shape} and Y has shape {Y.shape}; pass arrays of the same "

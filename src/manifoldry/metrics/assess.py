@@ -26,9 +26,10 @@ from manifoldry.metrics.summary import (
 from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.array_like import labels_of
 from manifoldry.util.cached import cached_property
 from manifoldry.util.estimate import FRACTION, Estimate
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,8 @@ def assess(
         As for :func:`trustworthiness`. If X is a :class:`~manifoldry.neighbors.NeighborGraph`,
         distances in the data are shortest paths along it.
     labels : array of shape (n_samples,) or str, default=None
-        Labels of the points, or the name of a column of an AnnData's ``obs``.
+        Labels of the points, or the name of a column of ``obs`` if `X` or `embedding` is from an
+        AnnData.
     n_neighbors : int, default=None
         Neighborhood size; by default 15, or fewer if there are not enough points.
 
@@ -180,17 +182,18 @@ def assess(
     >>> found.per_point["neighbor_preservation"].shape
     (500,)
     """
-    labels = read_labels(X, labels)
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
+    # Before the metrics, which take much longer than a check.
+    codes = None if labels is None else check_labels(pair, labels_of(labels, X, embedding))
     points = sample_points(pair.n, sample, random_state)
     pca = pair.with_pca_embedding()
     embeddings = [each.embedding_distances for each in (pair, pca) if each is not None]
     own, *others = compare_ranks(pair, embeddings, points, k)
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
     metrics = metrics_of(pair, own, diagram, distortion, embedding)
-    if labels is not None:
-        metrics |= label_metrics(pair, k, labels)
+    if codes is not None:
+        metrics |= label_metrics(pair, k, codes)
     curves, baseline, gains = {"embedding": own.coranking}, {}, {}
     if pca is not None:
         curves["PCA"] = others[0].coranking
@@ -258,8 +261,8 @@ def _gains(own: RankComparison, other: RankComparison) -> dict[str, Estimate]:
     }
 
 
-def label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Estimate]:
-    """Label accuracy in the embedding and in the data."""
+def check_labels(pair: DataEmbeddingPair, labels: Any) -> IntArray:
+    """The labels of the embedded points as integers; refuse continuous values."""
     codes = label_codes(labels, pair.n_rows)[pair.embedded_rows]
     n_labels = len(np.unique(codes))
     if n_labels < 2 or n_labels > pair.n / 2:
@@ -267,21 +270,14 @@ def label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Est
             f"labels has {n_labels} different values for {pair.n} points, but must have 2 to "
             f"{pair.n // 2}; bin continuous values first, or omit labels"
         )
+    return codes
+
+
+def label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str, Estimate]:
+    """Label accuracy in the embedding and in the data."""
     return {
         "label_accuracy": accuracy_of(
             choose_index(pair.Y).reference_neighbors(pair.Y, k).indices, codes
         ),
         "label_accuracy_in_data": accuracy_of(pair.neighbors(k), codes),
     }
-
-
-def read_labels(X: Any, labels: Any) -> Any:
-    """Labels as they were passed, or the column of an AnnData's ``obs`` that they name."""
-    if not (isinstance(labels, str) and hasattr(X, "obs")):
-        return labels
-    if labels not in X.obs:
-        raise ValueError(
-            f"labels={labels!r} is not in obs, which has "
-            f"{', '.join(map(repr, X.obs)) or 'no columns'}"
-        )
-    return X.obs[labels]

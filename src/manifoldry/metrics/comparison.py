@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.metrics.assess import label_metrics, metrics_of, read_labels
+from manifoldry.metrics.assess import check_labels, label_metrics, metrics_of
 from manifoldry.metrics.coranking import CoRanking, compare_ranks
 from manifoldry.metrics.distortion import distortion_of
 from manifoldry.metrics.pair import (
@@ -24,6 +24,7 @@ from manifoldry.metrics.pair import (
 from manifoldry.metrics.procrustes import procrustes
 from manifoldry.metrics.shepard import shepard_of
 from manifoldry.metrics.summary import padded_lines
+from manifoldry.util.array_like import labels_of
 from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
@@ -152,12 +153,14 @@ def compare(
     True
     """
     target = _check_names(embeddings, align_to)
-    data, labels = unpack_anndata(X, None)[0], read_labels(X, labels)
+    data = unpack_anndata(X, None)[0]
+    labels = None if labels is None else labels_of(labels, X, *embeddings.values())
     given = {name: unpack_anndata(X, each)[1] for name, each in embeddings.items()}
     models, maps = _fit_all(given, data)
     pairs = _common_pairs(data, maps, metric)
     reference, seed = pairs[target], _seed(random_state)
     k = reference.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
+    codes = None if labels is None else check_labels(reference, labels)
     points = sample_points(reference.n, sample, seed)
     distances = [pair.embedding_distances for pair in pairs.values()]
     ranks = dict(zip(pairs, compare_ranks(reference, distances, points, k), strict=True))
@@ -166,7 +169,7 @@ def compare(
     for name, pair in pairs.items():
         parts = shepard_of(pair, seed), distortion_of(pair)
         metrics[name] = metrics_of(pair, ranks[name], *parts, models.get(name))
-        metrics[name] |= {} if labels is None else label_metrics(pair, k, labels)
+        metrics[name] |= {} if codes is None else label_metrics(pair, k, codes)
         metrics[name] |= {"alignment_error": Estimate(fits[name].error)}
     return Comparison(
         metrics,

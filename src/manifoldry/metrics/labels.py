@@ -3,11 +3,13 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.metrics.distance_rows import distance_rows, map_rows
 from manifoldry.metrics.pair import read_embedding, sample_points
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.array_like import array_like, labels_of
 from manifoldry.util.checks import check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -26,8 +28,9 @@ def knn_accuracy(
     ----------
     embedding : array of shape (n_samples, n_components), or a fitted estimator
         The embedding, or the data themselves, for comparison.
-    labels : array of shape (n_samples,)
-        Labels; strings or numbers.
+    labels : array of shape (n_samples,) or str
+        Labels, strings or numbers; or the name of a column of ``obs`` if the embedding is
+        ``(adata, key)``.
     n_neighbors : int, default=None
         Number of neighbors; by default 5, or all other points if there are fewer.
     per_point : bool, default=False
@@ -40,11 +43,11 @@ def knn_accuracy(
     >>> float(knn_accuracy(line, list("aaabbb"), n_neighbors=2))
     1.0
     """
-    Y, codes, rows = _labeled(embedding, labels)
+    Y, codes, embedded = _labeled(embedding, labels)
     k = _resolve_neighbors(n_neighbors, Y.shape[0])
     members = choose_index(Y).reference_neighbors(Y, k).indices
     if per_point:
-        return _expand_to_all_rows((codes[members] == codes[:, None]).mean(axis=1), rows, labels)
+        return _expand_to_all_rows((codes[members] == codes[:, None]).mean(axis=1), embedded)
     return accuracy_of(members, codes)
 
 
@@ -90,7 +93,7 @@ def silhouette(
     sample, per_point, random_state
         As for :func:`trustworthiness`.
     """
-    Y, codes, rows = _labeled(embedding, labels)
+    Y, codes, embedded = _labeled(embedding, labels)
     counts = np.bincount(codes)
     if len(counts) < 2 or len(counts) >= Y.shape[0]:
         raise ValueError(
@@ -98,9 +101,7 @@ def silhouette(
             "at least 2 and fewer than the number of points"
         )
     if per_point:
-        return _expand_to_all_rows(
-            _silhouettes(Y, codes, counts, np.arange(Y.shape[0])), rows, labels
-        )
+        return _expand_to_all_rows(_silhouettes(Y, codes, counts, np.arange(Y.shape[0])), embedded)
     points = sample_points(Y.shape[0], sample, random_state)
     values = _silhouettes(Y, codes, counts, points)
     return Estimate.of_mean(values, Y.shape[0], within=(-1.0, 1.0))
@@ -131,23 +132,23 @@ def _winners(votes: IntArray) -> IntArray:
     return np.take_along_axis(votes, same.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def _labeled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
-    """Embedded points, their labels as integers 0, 1, …, and their row indices."""
+def _labeled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, NDArray[np.bool_]]:
+    """Embedded points, their labels as integers 0, 1, …, and which rows are embedded."""
     if sparse.issparse(embedding):
         Y = read_rows(embedding, least=2)
-        rows = np.arange(Y.shape[0])
+        embedded = np.ones(Y.shape[0], dtype=bool)
     else:
         Y = read_embedding(embedding)
-        rows = np.flatnonzero(~np.isnan(Y).any(axis=1))
-    codes = label_codes(labels, Y.shape[0])
-    if len(rows) < 2:
-        raise ValueError(f"{len(rows)} points are embedded (not NaN); at least 2 are needed")
-    return Y[rows], np.unique(codes[rows], return_inverse=True)[1].ravel(), rows
+        embedded = ~np.isnan(Y).any(axis=1)
+    codes = label_codes(labels_of(labels, embedding), Y.shape[0])
+    if embedded.sum() < 2:
+        raise ValueError(f"{embedded.sum()} points are embedded (not NaN); at least 2 are needed")
+    return Y[embedded], np.unique(codes[embedded], return_inverse=True)[1].ravel(), embedded
 
 
 def label_codes(labels: Any, n: int) -> IntArray:
     """Labels of n points as integers from 0."""
-    names = np.asarray(labels)
+    names = np.asarray(array_like(labels, "labels"))
     names = names[:, 0] if names.shape == (n, 1) else names
     if names.shape != (n,):
         raise ValueError(f"labels has shape {names.shape}, expected ({n},)")
@@ -162,7 +163,7 @@ def label_codes(labels: Any, n: int) -> IntArray:
     return np.asarray(np.unique(names, return_inverse=True)[1]).ravel()
 
 
-def _expand_to_all_rows(values: Array, rows: IntArray, labels: Any) -> Array:
-    out = np.full(len(labels), np.nan)
-    out[rows] = values
+def _expand_to_all_rows(values: Array, embedded: NDArray[np.bool_]) -> Array:
+    out = np.full(len(embedded), np.nan)
+    out[embedded] = values
     return out

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.array_like import annotated_of, array_like, embedding_like, obsm_entry
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import FRACTION, Estimate
@@ -23,6 +23,8 @@ from manifoldry.util.validation import (
     check_square,
     check_symmetric,
     check_zero_diagonal,
+    numeric,
+    read_array,
     read_rows,
 )
 
@@ -72,7 +74,7 @@ class DataEmbeddingPair:
                 f"{len(embedded_rows)} of {len(Y)} points are embedded (not NaN); at least "
                 f"{min_samples} are needed"
             )
-        Y = check_array(Y[embedded_rows], dtype=np.float64, input_name="embedding")
+        Y = read_array(Y[embedded_rows], "embedding", dtype=np.float64)
         pair = cls(data, Y, metric, embedded_rows, n_rows)
         if Y.shape[1] > data.shape[1]:
             warn(
@@ -97,7 +99,7 @@ class DataEmbeddingPair:
             raise ValueError(
                 f"the graph has {graph.n_query} points; at least {min_samples} are needed"
             )
-        Y = check_array(Y, dtype=np.float64, input_name="embedding")
+        Y = read_array(Y, "embedding", dtype=np.float64)
         return cls(graph, Y, None, np.arange(len(Y)), len(Y))
 
     @property
@@ -238,22 +240,14 @@ def sample_points(
 
 
 def unpack_anndata(X: Any, embedding: Any) -> tuple[Any, Any]:
-    """Data and embedding of an AnnData, where `embedding` is a key of its ``obsm``."""
-    if not hasattr(X, "obsm"):
-        return X, embedding
-    if not isinstance(embedding, str):
-        return _annotated_data(X), embedding
-    if embedding not in X.obsm:
-        raise ValueError(
-            f"embedding={embedding!r} is not in obsm, which has "
-            f"{', '.join(map(repr, X.obsm)) or 'no entries'}"
-        )
-    return _annotated_data(X), X.obsm[embedding]
+    """Data and embedding as arrays, where either may be an entry of an AnnData.
 
-
-def _annotated_data(annotated: Any) -> Any:
-    """The principal components of an AnnData if it has them, as embeddings use; else its X."""
-    return annotated.obsm.get("X_pca", annotated.X)
+    A string as embedding is a key of ``obsm`` of the AnnData that has the data.
+    """
+    annotated = annotated_of(X)
+    if isinstance(embedding, str) and annotated is not None:
+        embedding = obsm_entry(annotated, embedding, "embedding")
+    return X if annotated is None else array_like(X), embedding
 
 
 def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
@@ -262,10 +256,10 @@ def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
         return "distances along a graph"
     if pair.precomputed:
         return "given distances"
-    where = ""
-    if hasattr(X, "obsm"):
-        where = ' of obsm["X_pca"]' if "X_pca" in X.obsm else " of X"
-    return f"{pair.X.shape[1]} features{where}"
+    if annotated_of(X) is None:
+        return f"{pair.X.shape[1]} features"
+    where = f"obsm[{X[1]!r}]" if isinstance(X, tuple) else "X"
+    return f"{pair.X.shape[1]} features of {where}"
 
 
 def read_embedding(embedding: Any) -> Array:
@@ -277,10 +271,9 @@ def read_embedding(embedding: Any) -> Array:
         raise TypeError(
             f"embedding={Y!r} is a string, which requires X to be an AnnData with this key in obsm"
         )
-    Y = np.asarray(Y)
+    Y = np.asarray(numeric(embedding_like(Y), "embedding"))
     Y = Y[:, None] if Y.ndim == 1 else Y
-    options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "input_name": "embedding"}
-    Y = np.asarray(check_array(Y, **options))
+    Y = np.asarray(read_array(Y, "embedding", dtype=np.float64, ensure_all_finite="allow-nan"))
     missing = np.isnan(Y)
     broken = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
     if len(broken):

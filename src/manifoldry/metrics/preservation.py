@@ -97,7 +97,7 @@ def trustworthiness(
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData
-        The data; for an AnnData ``obsm["X_pca"]`` if present, else ``X``.
+        The data; an AnnData stands for its ``X``, a pair ``(adata, key)`` for ``adata.obsm[key]``.
     embedding : array of shape (n_samples, n_components), fitted estimator, or str
         The embedding, made by any package, or its key in an AnnData's ``obsm``. Rows of NaN are
         points that were not embedded.

@@ -21,7 +21,7 @@ from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.validation import check_not_masked, check_square
+from manifoldry.util.validation import check_square, numeric
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +104,7 @@ def _check_estimator(estimator: Any) -> None:
 
 def _as_indexable(X: Any) -> Any:
     """Data that support selecting rows."""
-    check_not_masked(X)
-    if not (hasattr(X, "__len__") or hasattr(X, "shape")):
-        raise TypeError(
-            f"X is a {type(X).__name__}; pass data whose rows can be selected, such as an array"
-        )
+    X = numeric(X, "X")
     if sparse.issparse(X):
         return X.tocsr()
     return X if hasattr(X, "shape") else np.asarray(X)

@@ -13,10 +13,12 @@ def unpredictability(embedding: Any) -> Array:
     """Relative error of predicting each coordinate from those before it.
 
     Every coordinate is predicted from the earlier ones by leave-one-out local regression; the root
-    mean squared error is divided by the coordinate's standard deviation. A value near 0 means that
-    the coordinate is redundant, as the second Laplacian eigenmap of a long strip; a value near 1
-    (or above, if the regression fails) that it cannot be predicted: it is independent, or noise.
-    The first coordinate gets 1. The order matters: x² is a function of x, but x not of x².
+    mean squared error is divided by the coordinate's standard deviation, which is the error of
+    predicting it by its mean. If the regression does not do better than the mean, the value is 1,
+    so values are between 0 and 1. A value near 0 means that the coordinate is redundant, as the
+    second Laplacian eigenmap of a long strip; a value near 1 that it cannot be predicted: it is
+    independent, or noise. The first coordinate gets 1. The order matters: x² is a function of x,
+    but x not of x².
 
     Parameters
     ----------

@@ -22,6 +22,7 @@ from manifoldry.neighbors.brute import BruteIndex, CosineIndex, scaled_rows
 from manifoldry.neighbors.distances import metric_distances
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.neighbors.nn_descent import NNDescent
+from manifoldry.util.array_like import array_like
 from manifoldry.util.checks import check_option
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -201,6 +202,7 @@ def choose_index(
     'blocked matrix products: 40 features, more than 12'
     """
     check_option("search", search, ("auto", "exact", "approximate"))
+    X = array_like(X)
     params = metric_params or {}
     p = _norm(metric, params)
     n_features = X.shape[1]

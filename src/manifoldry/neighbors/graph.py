@@ -15,14 +15,13 @@ from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
-    canonical,
     check_nonnegative_entries,
-    check_not_masked,
     check_square,
     check_symmetric,
     check_zero_diagonal,
     copy_if_shared,
     plan_memory,
+    read_rows,
     spread_rows,
 )
 
@@ -131,7 +130,7 @@ class NeighborGraph:
             Keep a copy of `X`. Without a copy, `X` must not be modified as long as the graph is
             used for new points. A read-only memory map is never copied.
         """
-        checked = _check_points(X, least=2)
+        checked = read_rows(X, least=2)
         if isinstance(metric, str) and metric == "precomputed":
             graph = _from_distances(checked, n_neighbors, radius)
         else:
@@ -270,7 +269,7 @@ class NeighborGraph:
 
     def _check_query(self, X: Any) -> Matrix:
         """Validate new points and convert them to the format of the index."""
-        X = _check_points(X, least=0)
+        X = read_rows(X, least=0)
         points = self.index.points
         expected = self.n_reference if points is None else points.shape[1]
         if X.shape[1] != expected:
@@ -370,14 +369,6 @@ def _column_names(X: Any) -> Any:
 
 def _all_strings(names: list[Any]) -> bool:
     return all(isinstance(name, str) for name in names)
-
-
-def _check_points(X: Any, least: int) -> Matrix:
-    from sklearn.utils import check_array
-
-    check_not_masked(X)
-    dtypes = [np.float64, np.float32]
-    return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least))
 
 
 def replace_edges(graph: NeighborGraph, edges: Edges) -> NeighborGraph:

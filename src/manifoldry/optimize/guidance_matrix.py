@@ -5,19 +5,20 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.utils import check_array
 
 from manifoldry.affinity.dense import median_rbf
 from manifoldry.affinity.gaussian import typical_length
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.array_like import array_like
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import (
-    check_not_masked,
     check_square,
     check_symmetric,
     largest_modulus,
     plan_memory,
+    read_array,
+    read_rows,
 )
 
 
@@ -90,7 +91,7 @@ def graph_matrix(W: Matrix) -> sparse.csr_array:
            [1., 0., 0.],
            [0., 0., 1.]])
     """
-    W = sparse.csr_array(W, dtype=np.float64)
+    W = sparse.csr_array(array_like(W, "W"), dtype=np.float64)
     degree = np.asarray(W.sum(axis=1)).ravel()
     isolated = degree == 0
     S = sparse.diags_array(1 / np.sqrt(np.where(isolated, 1.0, degree)))
@@ -128,7 +129,7 @@ def neighborhood_gamma(X: Any) -> float:
     >>> neighborhood_gamma(np.arange(100.0)[:, None])
     0.04
     """
-    X = _points(X)
+    X = read_rows(X, least=2)
     return float(1 / typical_length(NeighborGraph.build(X, min(10, X.shape[0] - 1))) ** 2)
 
 
@@ -148,8 +149,7 @@ def check_guidance_matrix(
     array([[1. , 0. ],
            [0. , 0.5]])
     """
-    check_not_masked(matrix)
-    M = check_array(matrix, accept_sparse="csr", dtype=np.float64, input_name="matrix")
+    M = read_array(matrix, "matrix", accept_sparse="csr", dtype=np.float64)
     check_square(M, "guidance")
     if M.shape[0] != n:
         raise ValueError(
@@ -176,16 +176,11 @@ def check_guidance_matrix(
 
 def _gaussian(X: Any, gamma: float | None) -> Array:
     """exp(−gamma·d²) of all pairs of points, with ones on the diagonal."""
-    X = _points(X)
+    X = read_rows(X, least=2)
     n = X.shape[0]
     plan_memory(16.0 * n * n, f"a guidance matrix of {n} points", "guide by the neighbor graph")
     gamma = neighborhood_gamma(X) if gamma is None else check_positive("gamma", gamma)
     return median_rbf(X, gamma).matrix(X)
-
-
-def _points(X: Any) -> Matrix:
-    check_not_masked(X)
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
 
 def extreme_eigenvalues(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:

@@ -8,10 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manifoldry.plotting._style import MARKERS, PALETTE, TEXT_COLOR, import_matplotlib
+from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.plotting._style import (
+    CLASSES_PER_MARKER,
+    MARKERS,
+    PALETTE,
+    TEXT_COLOR,
+    import_matplotlib,
+)
+from manifoldry.util.array_like import annotated_of, array_like
 from manifoldry.util.typing import Array, IntArray
 
-MAX_LEGEND = 20  # largest number of classes with a legend
+MAX_LEGEND = 40  # largest number of classes with a legend
+_ROWS = 14  # rows of a legend before it has another column
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +44,16 @@ class Coloring:
 
         return to_rgba_array(PALETTE)[self.codes[chosen] % len(PALETTE)]
 
+    @property
+    def legend_columns(self) -> int:
+        """Number of columns of the legend."""
+        return -(-len(self.classes) // _ROWS)
+
     def marker_groups(self, n: int) -> list[tuple[str, IntArray]]:
         """Markers and the points drawn with each; several if there are more classes than colors."""
         if self.codes is None:
             return [(MARKERS[0], np.arange(n))]
-        round_ = self.codes // len(PALETTE) % len(MARKERS)
+        round_ = self.codes // CLASSES_PER_MARKER % len(MARKERS)
         return [(MARKERS[r], np.flatnonzero(round_ == r)) for r in np.unique(round_)]
 
     def handles(self) -> list[Any]:
@@ -47,7 +61,7 @@ class Coloring:
         from matplotlib.lines import Line2D
 
         styles = [
-            (PALETTE[i % len(PALETTE)], MARKERS[i // len(PALETTE) % len(MARKERS)])
+            (PALETTE[i % len(PALETTE)], MARKERS[i // CLASSES_PER_MARKER % len(MARKERS)])
             for i in range(len(self.classes))
         ]
         return [
@@ -65,10 +79,29 @@ class Coloring:
         ]
 
 
+def read_color(color: Any, label: str | None, *embeddings: Any) -> tuple[Any, str | None]:
+    """Return the color as a string or array-like, and the title of its legend.
+
+    A string is a column of ``obs`` if an embedding is from an AnnData that has it; the column's
+    name is then the default title.
+    """
+    if color is None or not isinstance(color, str):
+        return (color if color is None else array_like(color, "color")), label
+    found = [each for each in map(annotated_of, embeddings) if each is not None]
+    if found and color in found[0].obs:
+        return found[0].obs[color], label or color
+    if found and not import_matplotlib("matplotlib.colors").is_color_like(color):
+        columns = ", ".join(map(repr, found[0].obs))
+        raise ValueError(
+            f"color={color!r} is neither a column of obs, which has {columns}, nor a color"
+        )
+    return color, label
+
+
 def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Coloring:
     """Interpret the `color` argument.
 
-    Strings, booleans and whole numbers with at most 20 different values are classes; other
+    Strings, booleans and whole numbers with at most 40 different values are classes; other
     numbers are values. `categorical` overrides this.
     """
     if color is None:
@@ -81,7 +114,7 @@ def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Colori
         raise TypeError(
             f"color has dtype {array.dtype}, which is not numeric; pass categorical=True"
         )
-    if categorical or (categorical is None and _looks_categorical(array, numeric)):
+    if categorical or (categorical is None and _looks_categorical(array)):
         return _classes(array)
     return _values(array)
 
@@ -121,11 +154,10 @@ def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> No
 
 def legend_options(coloring: Coloring, label: str | None) -> dict[str, Any]:
     """Return the options common to axes legends and figure legends."""
-    columns = 1 if len(coloring.classes) <= 12 else 2
     return {
         "handles": coloring.handles(),
         "title": label,
-        "ncols": columns,
+        "ncols": max(1, coloring.legend_columns),
         "frameon": False,
         "fontsize": 9,
         "title_fontsize": 9,
@@ -161,7 +193,7 @@ def _color_options(coloring: Coloring, chosen: IntArray, cmap: Any) -> dict[str,
 
 
 def _column(color: Any, n: int) -> Any:
-    array = np.asarray(color)
+    array = np.asarray(array_like(color, "color"))
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.shape != (n,):
         raise ValueError(
@@ -170,8 +202,18 @@ def _column(color: Any, n: int) -> Any:
     return array
 
 
-def _looks_categorical(array: Any, numeric: bool) -> bool:
-    return not numeric or (array.dtype.kind in "iu" and len(np.unique(array)) <= MAX_LEGEND)
+def _looks_categorical(array: Any) -> bool:
+    if array.dtype.kind not in "iu":
+        return array.dtype.kind != "f"
+    count = len(np.unique(array))
+    if count > MAX_LEGEND:
+        warn(
+            f"color has {count} different whole numbers, more than {MAX_LEGEND}, so they are drawn "
+            "as values, with a color bar; pass categorical=True if they are labels, "
+            "categorical=False if they are not",
+            ManifoldryWarning,
+        )
+    return count <= MAX_LEGEND
 
 
 def _classes(array: Any) -> Coloring:

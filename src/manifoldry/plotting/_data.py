@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.util.array_like import array_like, embedding_like
 from manifoldry.util.typing import Array
 
 
@@ -62,7 +63,7 @@ def read_path(path: Any) -> Any:
 
 def read_trace(trace: Any) -> Any:
     """Return the trace of an optimization as a nonempty structured array."""
-    steps = np.asarray(_fitted_attribute(trace, "trace_", _ITERATIVE))
+    steps = np.asarray(array_like(_fitted_attribute(trace, "trace_", _ITERATIVE), "trace"))
     wanted = ("value", "evaluations", "parameter")
     if steps.dtype.names is None or not set(wanted).issubset(steps.dtype.names):
         name = f"{type(trace).__name__}.trace_" if hasattr(trace, "trace_") else "trace"
@@ -123,10 +124,16 @@ def _is_fitted(estimator: Any) -> bool:
 
 
 def _numbers(name: str, values: Any) -> Array:
-    array = np.asarray(values)
+    array = np.asarray(embedding_like(values, name))
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {array.dtype}, which cannot be drawn; pass real numbers")
     return array.astype(float)
+
+
+def n_columns(embedding: Any) -> int:
+    """Number of columns of an embedding, at least one."""
+    shape = _numbers("embedding", _fitted_attribute(embedding, "embedding_")).shape
+    return max(1, shape[1]) if len(shape) == 2 else 1
 
 
 def _columns(components: Sequence[int], available: int) -> list[int]:

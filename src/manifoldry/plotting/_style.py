@@ -10,22 +10,19 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Ten colors that remain distinct under the common color vision deficiencies: M. A. Petroff,
-# "Accessible color sequences for data visualization", 2021 (matplotlib's "petroff10").
+# Ten colors of different names, and twenty more that are as far as possible from all others:
+# docs/studies/palette.py.
 PALETTE = (
-    "#3f90da",
-    "#ffa90e",
-    "#bd1f01",
-    "#94a4a2",
-    "#832db6",
-    "#a96b59",
-    "#e76300",
-    "#b9ac70",
-    "#717581",
-    "#92dadd",
+    *("#1f70c8", "#f07d0a", "#0f8050", "#d0203a", "#6a1fb0"),
+    *("#5c3a1c", "#f27fcc", "#9aa0a5", "#e0d92e", "#86e6ea"),
+    *("#776270", "#50d469", "#315153", "#e7aea2", "#929553"),
+    *("#5b6403", "#41adfc", "#ce18ad", "#3a878c", "#8c1f4d"),
+    *("#bec4f1", "#887bcf", "#8a7969", "#42496f", "#76a689"),
+    *("#98573d", "#f6735f", "#a68991", "#efbd87", "#606b59"),
 )
-# Each further ten classes get the same ten colors with another marker.
+# Every further ten classes have another marker, so that 150 pairs of color and marker differ.
 MARKERS = ("o", "^", "s", "D", "v")
+CLASSES_PER_MARKER = 10
 
 TEXT_COLOR = "#2b2b2b"
 GRAY = "#8a8a8a"

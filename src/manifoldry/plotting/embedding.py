@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.plotting._color import MAX_LEGEND, Coloring, add_legend, resolve_color, scatter
+from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.plotting._color import (
+    MAX_LEGEND,
+    Coloring,
+    add_legend,
+    read_color,
+    resolve_color,
+    scatter,
+)
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._style import (
     LIGHT_GRAY,
@@ -41,6 +50,8 @@ def plot_embedding(
     alpha: float | None = None,
     ticks: bool = False,
     rasterized: bool | None = None,
+    names: bool = False,
+    new: Any = None,
 ) -> Axes:
     """Plot an embedding of one, two or three columns, colored by classes or values.
 
@@ -51,10 +62,12 @@ def plot_embedding(
     Parameters
     ----------
     embedding : array-like of shape (n_samples,) or (n_samples, 1 to 3), or fitted estimator
-        The points, or an object with `embedding_`.
+        The points, an object with `embedding_`, or ``(adata, key)`` for an entry of the ``obsm``
+        of an AnnData.
     color : str or array-like of shape (n_samples,), default=None
-        A color for all points, or one label or value per point. Strings, booleans and whole
-        numbers with at most 20 different values are classes, other numbers are values.
+        A color for all points, or one label or value per point; with an AnnData also the name of
+        a column of ``obs``. Strings, booleans and whole numbers with at most 40 different values
+        are classes, other numbers are values.
     components : sequence of int, default=None
         Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None
@@ -66,7 +79,7 @@ def plot_embedding(
     categorical : bool, default=None
         Whether `color` has classes; None decides as described there.
     legend : bool, default=None
-        Whether to add a legend or color bar; None does for up to 20 classes.
+        Whether to add a legend or color bar; None does for up to 40 classes without `names`.
     cmap : str or Colormap, default="viridis"
         Color map for values.
     size, alpha : float, default=None
@@ -76,6 +89,11 @@ def plot_embedding(
         Whether to show ticks.
     rasterized : bool, default=None
         Whether to rasterize points in vector files; None does so from 5000 points.
+    names : bool, default=False
+        Whether to write the name of each class on its points, near their median.
+    new : array-like of shape (n_new, n_components), default=None
+        New points, such as ``model.transform(X_new)``, drawn on top as white dots with a black
+        edge.
 
     Returns
     -------
@@ -91,10 +109,17 @@ def plot_embedding(
     >>> ax = plot_embedding(coordinates, coordinates[:, 0], color_label="arc length")
     >>> ax.figure.savefig("map.png")  # doctest: +SKIP
     """
-    points, color = _drop_missing(read_points(embedding, components), color)
+    points = read_points(embedding, components)
+    color, color_label = read_color(color, color_label, embedding)
+    points, color = _drop_missing(points, color)
     n, dimensions = points.shape
+    new = None if new is None else _read_new(new, components, dimensions)
     coloring = resolve_color(color, n, categorical)
-    ax = axes_or_new(ax, dimensions=dimensions, size=_figure_size(dimensions, coloring))
+    with_legend = dimensions > 1 and shows_legend(coloring, legend, names)
+    is_new = ax is None
+    ax = axes_or_new(ax, dimensions=dimensions, size=_size(dimensions, coloring, with_legend))
+    if is_new and dimensions == 2:
+        ax.set_box_aspect(1)  # whatever the width of the legend
     marker_options = {
         "s": marker_area(ax, n) if size is None else size,
         "alpha": opacity(n) if alpha is None else alpha,
@@ -102,7 +127,11 @@ def plot_embedding(
     }
     draw = {1: _draw_line, 2: _draw_plane, 3: _draw_space}[dimensions]
     drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, cmap=cmap, **marker_options)
-    if dimensions > 1 and shows_legend(coloring, legend):
+    if names:
+        _write_names(ax, points, coloring)
+    if new is not None:
+        _draw_new(ax, new, marker_options["s"])
+    if with_legend:
         add_legend(ax, coloring, drawn, color_label)
     set_title(ax, title)
     return ax
@@ -117,16 +146,69 @@ def _drop_missing(points: Array, color: Any) -> tuple[Array, Any]:
     return points[kept], np.asarray(color)[kept] if listed else color
 
 
-def shows_legend(coloring: Coloring, legend: bool | None) -> bool:
-    """Resolve `legend`: None shows a legend for up to 20 classes."""
-    return len(coloring.classes) <= MAX_LEGEND if legend is None else legend
+def shows_legend(coloring: Coloring, legend: bool | None, names: bool = False) -> bool:
+    """Resolve `legend`: None shows one unless classes are named on their points, or too many."""
+    if legend is not None:
+        return legend
+    count = len(coloring.classes)
+    if count and names:
+        return False
+    if count > MAX_LEGEND:
+        warn(
+            f"color has {count} classes, more than {MAX_LEGEND}, so there is no legend; pass "
+            "legend=True for one, or names=True to write their names on the points",
+            ManifoldryWarning,
+        )
+    return count <= MAX_LEGEND
 
 
-def _figure_size(dimensions: int, coloring: Coloring) -> tuple[float, float]:
+def _size(dimensions: int, coloring: Coloring, with_legend: bool) -> tuple[float, float]:
+    """Width and height of a new figure, in inches."""
     if dimensions == 1:
         return (5.6, 1.2 + 0.34 * max(len(coloring.classes), 1 if coloring.values is None else 8))
-    beside = {"single": 0.0, "values": 1.0, "classes": 1.0 if len(coloring.classes) <= 12 else 2.2}
-    return (4.6 + beside[coloring.kind], 4.6)
+    longest = max(map(len, coloring.classes), default=0)
+    column = 0.4 + 0.075 * max(longest, 6)  # the marker, and 0.075 inches per letter
+    beside = {"single": 0.0, "values": 1.0, "classes": coloring.legend_columns * column}
+    return (4.6 + with_legend * beside[coloring.kind], 4.6)
+
+
+def _read_new(new: Any, components: Sequence[int] | None, dimensions: int) -> Array:
+    points = read_points(new, components)
+    if points.shape[1] != dimensions or dimensions == 1:
+        raise ValueError(
+            f"new has {points.shape[1]} columns and the embedding {dimensions}; both must have two "
+            "or three"
+        )
+    return points
+
+
+def _draw_new(ax: Any, new: Array, area: float) -> None:
+    """Draw new points on top of all others, large enough to be found among them."""
+    three = {"depthshade": False} if new.shape[1] == 3 else {}
+    style = {"facecolors": "white", "edgecolors": "black", "linewidths": 0.9}
+    ax.scatter(*new.T, s=max(2 * area, 16.0), zorder=4, label="new points", **style, **three)
+
+
+def _write_names(ax: Any, points: Array, coloring: Coloring) -> None:
+    """Write the name of each class at the point of the class nearest to its median."""
+    from matplotlib.patheffects import withStroke
+
+    if points.shape[1] == 1 or coloring.codes is None:
+        return  # a line names its rows
+    for code, name in enumerate(coloring.classes):
+        members = points[coloring.codes == code]
+        distance = np.linalg.norm(members - np.median(members, axis=0), axis=1)
+        ax.text(
+            *members[distance.argmin()],
+            name,
+            fontsize=9,
+            fontweight="bold",
+            color=TEXT_COLOR,
+            ha="center",
+            va="center",
+            zorder=5,
+            path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.9)],
+        )
 
 
 def _draw_plane(
@@ -163,7 +245,7 @@ def _draw_space(
     drawn = scatter(ax, points, coloring, depthshade=False, **marker_options)
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.05 * extent.max()) if extent.max() > 0 else None
-    ax.set_box_aspect(sides, zoom=1.1)
+    _fit_box(ax, sides)
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.set_pane_color((0.97, 0.97, 0.97, 1))
         axis.line.set(color=LIGHT_GRAY, linewidth=0.8)
@@ -172,6 +254,20 @@ def _draw_space(
     if not ticks:
         ax.set(xticks=[], yticks=[], zticks=[])
     return drawn
+
+
+def _fit_box(ax: Any, sides: Array | None, reach: float = 0.47) -> None:
+    """Zoom so that the corners of the box are inside the axes, `reach` of them from the center."""
+    from mpl_toolkits.mplot3d.proj3d import proj_transform
+
+    zoom = 1.0
+    for _ in range(3):  # the perspective depends a little on the zoom
+        ax.set_box_aspect(sides, zoom=zoom)
+        bounds = ax.get_xlim(), ax.get_ylim(), ax.get_zlim()
+        corners = [proj_transform(*corner, ax.get_proj())[:2] for corner in product(*bounds)]
+        places = ax.transAxes.inverted().transform(ax.transData.transform(corners))
+        zoom *= reach / np.abs(places - 0.5).max()
+    ax.set_box_aspect(sides, zoom=zoom)
 
 
 def _draw_line(

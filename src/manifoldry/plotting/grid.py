@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from manifoldry.plotting._color import (
     Coloring,
     legend_options,
+    read_color,
     resolve_color,
     style_colorbar,
     style_legend,
@@ -73,15 +74,19 @@ def plot_grid(
     own = isinstance(color, Mapping)
     components = options.pop("components", None)
     points = {title: read_points(each, components) for title, each in embeddings.items()}
+    if not own:
+        color, color_label = read_color(color, color_label, *embeddings.values())
     colors = _colors_by_title(color, points) if own else dict.fromkeys(points, color)
     # All colors are validated before a figure is created.
     colorings = [resolve_color(colors[title], len(points[title]), categorical) for title in points]
     panels = _panels(points, axes, n_columns, panel)
-    options |= {"categorical": categorical, "color_label": color_label}
-    for ax, (title, each) in zip(panels, points.items(), strict=True):
+    options["color_label"] = color_label
+    for ax, coloring, (title, each) in zip(panels, colorings, points.items(), strict=True):
+        options["categorical"] = None if coloring.kind == "single" else coloring.kind == "classes"
         mine = legend if own else False
         plot_embedding(each, colors[title], ax=ax, title=str(title), legend=mine, **options)
-    if not own and shows_legend(colorings[0], legend if axes is None else bool(legend)):
+    shared = legend if axes is None else bool(legend)
+    if not own and shows_legend(colorings[0], shared, options.get("names", False)):
         _shared_legend(panels, colorings[0], color_label)
     return panels
 

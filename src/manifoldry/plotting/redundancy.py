@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.plotting._data import read_points
+from manifoldry.plotting._data import n_columns, read_points
 from manifoldry.plotting._style import (
     GRAY,
     LIGHT_GRAY,
@@ -137,9 +137,7 @@ def plot_dependence(
 
 def _coordinates_of(embedding: Any) -> Array:
     """Return all columns of an embedding, validated as for any plot."""
-    shape = np.shape(getattr(embedding, "embedding_", embedding))
-    n_columns = max(1, shape[1]) if len(shape) == 2 else 1
-    return np.hstack([read_points(embedding, (j,)) for j in range(n_columns)])
+    return np.hstack([read_points(embedding, (j,)) for j in range(n_columns(embedding))])
 
 
 def _draw_errors(ax: Any, errors: Array, threshold: float) -> None:
@@ -167,7 +165,7 @@ def _style_axes(ax: Any, errors: Array) -> None:
     style_frame(ax)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     ax.set_xlim(0.3, len(errors) + 0.7)
-    ax.set_ylim(0, max(1.1, 1.05 * errors.max()))
+    ax.set_ylim(0, 1.1)
     ax.set_xlabel("coordinate", fontsize=9, color=TEXT_COLOR)
     ax.set_ylabel("error of prediction", fontsize=9, color=TEXT_COLOR)
 

@@ -120,8 +120,8 @@ def plot_trace(
     for segment in segments:
         ax.plot(segment["evaluations"], segment["value"], color=PALETTE[0], linewidth=1.8)
     ax.margins(y=0.12)  # space for the labels
-    _mark(ax, segments)
     style_frame(ax)
+    _mark(ax, segments)
     ax.set_xlabel("evaluations", fontsize=9, color=TEXT_COLOR)
     ax.set_ylabel("objective", fontsize=9, color=TEXT_COLOR)
     set_title(ax, title)
@@ -139,19 +139,32 @@ def _changes(parameter: Any) -> IntArray:
     return np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after))) + 1
 
 
-def _mark(ax: Any, segments: list[Any], n_labels: int = 6) -> None:
-    """Draw a line where each segment begins and label at most `n_labels` with the parameter."""
+def _mark(ax: Any, segments: list[Any]) -> None:
+    """Draw a line where each segment begins, labeled with its parameter if there is room."""
     for segment in segments[1:]:
         ax.axvline(segment["evaluations"][0], color=LIGHT_GRAY, linewidth=0.8, zorder=0)
-    for i in _spread(len(segments), n_labels):
-        parameter = segments[i]["parameter"][0]
-        if not np.isnan(parameter):
-            ax.annotate(
-                f"{parameter:.3g}",
-                (segments[i]["evaluations"][0], 1.0),
-                xycoords=("data", "axes fraction"),
-                xytext=(2, -9),
-                textcoords="offset points",
-                fontsize=8,
-                color=TEXT_COLOR,
-            )
+    known = [each[0] for each in segments if not np.isnan(each["parameter"][0])]
+    labels = [f"{each['parameter']:.3g}" for each in known]
+    for i in _with_room(ax, [each["evaluations"] for each in known], labels):
+        ax.annotate(
+            labels[i],
+            (known[i]["evaluations"], 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, -9),
+            textcoords="offset points",
+            fontsize=8,
+            color=TEXT_COLOR,
+        )
+
+
+def _with_room(ax: Any, positions: list[Any], labels: list[str]) -> list[int]:
+    """Indices of labels that do not overlap, including the last."""
+    inches_per_unit = ax.bbox.width / ax.figure.dpi / np.diff(ax.get_xlim())[0]
+    kept, limit = [], np.inf
+    for i in reversed(range(len(labels))):
+        width = 0.08 + 0.075 * len(labels[i])  # of the letters, and a gap
+        start = positions[i] * inches_per_unit
+        if start + width <= limit:
+            kept.append(i)
+            limit = start
+    return kept[::-1]

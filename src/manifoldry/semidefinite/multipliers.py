@@ -16,7 +16,7 @@ from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
 from manifoldry.util.cached import cached_property
-from manifoldry.util.checks import check_count, check_instance, check_positive
+from manifoldry.util.checks import above, check_count, check_instance, check_positive
 from manifoldry.util.typing import Array
 
 
@@ -372,8 +372,8 @@ class _Search:
             return False, f"{prefix}{lengths}, but no bound on the variance was found"
         if self.gap > gap_tol:
             return False, (
-                f"{prefix}{lengths}, but the variance is proved only to be within "
-                f"{self.gap:.1%} of the largest possible, not gap_tol={gap_tol:.1%}"
+                f"{prefix}{lengths}, but the variance is proved only to be within a fraction of "
+                f"{above(self.gap, gap_tol)} of the largest possible, more than gap_tol={gap_tol:g}"
             )
         gap = max(self.gap, 0.0)  # negative where lengths are off by up to tol
         return True, f"{lengths}, and the variance is within {gap:.2%} of the largest"

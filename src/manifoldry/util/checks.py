@@ -87,3 +87,16 @@ def _finite(name: str, value: Any) -> float:
     if not np.isfinite(number):
         raise ValueError(f"{name}={value} must be finite; pass a finite {name}")
     return number
+
+
+def above(value: float, bound: float, digits: int = 2) -> str:
+    """Return a value above a bound with enough digits to be seen to be above it.
+
+    Examples
+    --------
+    >>> above(0.037, 0.01), above(0.010004, 0.01)
+    ('0.037', '0.010004')
+    """
+    while digits < 17 and float(f"{value:.{digits}g}") <= bound:
+        digits += 1
+    return f"{value:.{digits}g}"

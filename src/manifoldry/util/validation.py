@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.util.array_like import array_like, check_not_times
 from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -23,23 +24,32 @@ def check_not_masked(X: Any) -> None:
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix:
-    """Validate `X` as scikit-learn does, keeping float32 and CSR and rejecting masked arrays."""
+    """Validate `X` as scikit-learn does, keeping float32 and CSR; see `read_array`."""
     from sklearn.utils.validation import validate_data
 
-    check_not_masked(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
-    return canonical(validate_data(estimator, X, reset=reset, **options))
+    return canonical(validate_data(estimator, numeric(X, "X"), reset=reset, **options))
 
 
 def read_rows(X: Any, least: int) -> Matrix:
     """Return `X` as a finite 2-D array or CSR matrix of floats, with at least `least` rows."""
+    return canonical(read_array(X, accept_sparse="csr", ensure_min_samples=least))
+
+
+def read_array(X: Any, name: str = "X", **options: Any) -> Matrix:
+    """Return `X` as scikit-learn's ``check_array`` does, after the checks of `numeric`."""
     from sklearn.utils import check_array
 
+    options = {"dtype": [np.float64, np.float32], "input_name": name, **options}
+    return check_array(numeric(X, name), **options)
+
+
+def numeric(X: Any, name: str) -> Any:
+    """Return an array-like, of an AnnData its array; refuse masked entries and times."""
+    X = array_like(X, name)
     check_not_masked(X)
-    dtypes = [np.float64, np.float32]
-    return canonical(
-        check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least, input_name="X")
-    )
+    check_not_times(X, name)
+    return X
 
 
 def canonical(X: Matrix) -> Matrix:
@@ -66,6 +76,7 @@ def copy_if_shared(X: Matrix, original: Any) -> Matrix:
     A fitted model must not change when the caller modifies the array later. A read-only memory
     map cannot be modified by the caller and may be larger than memory, so it is not copied.
     """
+    original = array_like(original)
     if sparse.issparse(X):
         return X.copy()
     if isinstance(original, list | tuple) or _is_read_only_map(X):

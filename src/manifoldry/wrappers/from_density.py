@@ -11,7 +11,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import check_array, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity.dense import median_rbf
@@ -30,7 +30,7 @@ from manifoldry.util.checks import (
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, RandomState
-from manifoldry.util.validation import check_data
+from manifoldry.util.validation import check_data, read_array
 
 
 class FromDensity(
@@ -231,7 +231,7 @@ class FromDensity(
         options = {"return_distance": True} if return_distance else {}
         if self._inverse is None:
             return self.estimator_.inverse_transform(X, **options)
-        Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        Z = read_array(X)
         if Z.shape[1] != self._n_features_out:
             raise ValueError(
                 f"X has {Z.shape[1]} columns, but the embedding has "

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
-from sklearn.utils import check_array
 
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -15,6 +14,7 @@ from manifoldry.util.validation import (
     check_nonnegative_entries,
     check_square,
     check_symmetric,
+    read_array,
     row_blocks,
     spread_rows,
 )
@@ -200,9 +200,7 @@ def select_independent(
 
 
 def _check_map(embedding: Any) -> Array:
-    Y: Array = check_array(
-        embedding, dtype=np.float64, ensure_min_samples=3, input_name="embedding"
-    )
+    Y: Array = read_array(embedding, "embedding", dtype=np.float64, ensure_min_samples=3)
     return Y
 
 
@@ -276,7 +274,7 @@ def _line_at(z: Array, moments: Array, flat: float = 1e-6) -> Array:
 
 
 def _check_affinity(affinity: Any, n: int) -> sparse.csr_array:
-    W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name="affinity")
+    W = read_array(affinity, "affinity", accept_sparse="csr", dtype=np.float64)
     check_square(W, "affinities")
     check_nonnegative_entries(W, "affinities")
     check_symmetric(W, "affinities")

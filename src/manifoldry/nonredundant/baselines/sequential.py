@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_array
 
 from manifoldry.nonredundant.baselines.selection import kernel_rows, standardized
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import row_blocks
+from manifoldry.util.validation import read_array, row_blocks
 
 
 def sequential_regression(
@@ -49,7 +48,7 @@ def sequential_regression(
     >>> sequential_regression(LaplacianEigenmaps(1), X, 2).shape
     (300, 2)
     """
-    X = check_array(X, dtype=np.float64, ensure_min_samples=3, input_name="X")
+    X = read_array(X, dtype=np.float64, ensure_min_samples=3)
     bandwidth = check_positive("bandwidth", bandwidth)
     count = check_count("n_components", n_components)
     F = _first_coordinate(estimator, X)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_array
 
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.exceptions import ConvergenceWarning, warn
@@ -20,7 +19,7 @@ from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.posed import coupled_components
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import row_blocks
+from manifoldry.util.validation import read_array, row_blocks
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -100,7 +99,7 @@ def advection(
     >>> advection(make_ring(600, tube=0.2, random_state=0).X, 2).disconnected
     True
     """
-    X = check_array(X, dtype=np.float64, copy=True, ensure_min_samples=3, input_name="X")
+    X = read_array(X, dtype=np.float64, copy=True, ensure_min_samples=3)
     k = resolve_neighbors(n_neighbors, len(X))
     dimension = _check_dimension(dimension, k, X.shape[1])
     count, most = check_count("n_components", n_components), check_count("max_steps", max_steps)

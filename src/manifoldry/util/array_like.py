@@ -1,0 +1,154 @@
+"""What is accepted as data, an embedding or labels: array-likes, and entries of an AnnData.
+
+NumPy reads any object with a length and items one item at a time. For a large object that is not
+an array this takes minutes and ends in an unrelated error, so everything that a caller passes as an
+array is checked here first.
+"""
+
+from array import array
+from typing import Any
+
+import numpy as np
+
+# Arrays and sequences, and single values, for which other checks have their own messages.
+_PLAIN = (np.ndarray, list, tuple, range, array, memoryview, str, bytes, type(None))
+_NUMBERS = (int, float, complex, np.generic)
+# How a type offers its values as an array.
+_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__buffer__")
+
+
+def array_like(values: Any, name: str = "X") -> Any:
+    """Return `values`, or the array that they name in an AnnData; refuse what is not an array.
+
+    An AnnData stands for its ``X``, and a pair ``(adata, key)`` for ``adata.obsm[key]``.
+
+    Examples
+    --------
+    >>> array_like({"a": [1, 2]})
+    Traceback (most recent call last):
+    TypeError: X is of type dict; pass an array, a sparse matrix, a data frame or a list of numbers
+    """
+    if is_annotated(values):
+        return array_like(_main_matrix(values, name), f"{name}.X")
+    if _is_entry(values):
+        return array_like(obsm_entry(*values, name), f"{name}.obsm[{values[1]!r}]")
+    if not _is_array_like(values):
+        raise TypeError(
+            f"{name} is of type {type(values).__name__}; pass an array, a sparse matrix, a data "
+            "frame or a list of numbers"
+        )
+    if isinstance(values, list | tuple):
+        _check_items(values, name)
+    return values
+
+
+def is_annotated(values: Any) -> bool:
+    """Whether `values` is an AnnData, known by its attributes, so that none has to be installed."""
+    return hasattr(values, "obsm") and hasattr(values, "obs")
+
+
+def annotated_of(values: Any) -> Any:
+    """Return the AnnData of ``adata`` or ``(adata, key)``; None for other values."""
+    source = values[0] if _is_entry(values) else values
+    return source if is_annotated(source) else None
+
+
+def embedding_like(values: Any, name: str = "embedding") -> Any:
+    """Return an array-like as `array_like` does, but refuse an AnnData without a key."""
+    if is_annotated(values):
+        raise TypeError(
+            f"{name} is an AnnData; pass (adata, key) with a key of its obsm, which has "
+            f"{_keys(values.obsm)}, or adata.X"
+        )
+    return array_like(values, name)
+
+
+def obsm_entry(annotated: Any, key: str, name: str) -> Any:
+    """Return ``annotated.obsm[key]``; `name` is the argument that contains the key."""
+    if key in annotated.obsm:
+        return annotated.obsm[key]
+    elsewhere = [each for each in ("layers", "obsp") if key in getattr(annotated, each, ())]
+    remedy = f"; pass adata.{elsewhere[0]}[{key!r}]" if elsewhere else ""
+    raise ValueError(f"{name}={key!r} is not in obsm, which has {_keys(annotated.obsm)}{remedy}")
+
+
+def labels_of(labels: Any, *sources: Any, name: str = "labels") -> Any:
+    """Return labels: an array-like, or a column of ``obs`` of the first source that has one."""
+    found = [each for each in map(annotated_of, sources) if each is not None]
+    if not isinstance(labels, str):
+        return array_like(labels, name)
+    if not found:
+        raise TypeError(
+            f"{name}={labels!r} is a string, which requires data or an embedding from an AnnData "
+            "with this column in obs; pass one label per point"
+        )
+    if labels not in found[0].obs:
+        raise ValueError(f"{name}={labels!r} is not in obs, which has {_keys(found[0].obs)}")
+    return found[0].obs[labels]
+
+
+def check_not_times(values: Any, name: str = "X") -> None:
+    """Raise TypeError for dates and durations, which would be read as counts since 1970."""
+    if _has_times(values):
+        raise TypeError(
+            f"{name} has dates or durations, whose unit is arbitrary; convert them to numbers, for "
+            "example (column - column.min()) / numpy.timedelta64(1, 'D')"
+        )
+
+
+def _main_matrix(annotated: Any, name: str) -> Any:
+    if getattr(annotated, "isbacked", False):
+        raise TypeError(f"{name} is an AnnData whose X is in a file; pass {name}.to_memory()")
+    if getattr(annotated, "X", None) is None:
+        raise ValueError(
+            f"{name} is an AnnData without X; pass (adata, key) with a key of its obsm, which has "
+            f"{_keys(annotated.obsm)}"
+        )
+    return annotated.X
+
+
+def _is_entry(values: Any) -> bool:
+    """Whether `values` is a pair of an AnnData and a key."""
+    pair = isinstance(values, tuple) and len(values) == 2
+    return pair and isinstance(values[1], str) and is_annotated(values[0])
+
+
+def _is_array_like(values: Any) -> bool:
+    from scipy import sparse  # late, so that plots do not import scipy
+
+    if isinstance(values, _PLAIN + _NUMBERS) or sparse.issparse(values):
+        return True
+    return any(hasattr(type(values), protocol) for protocol in _PROTOCOLS)
+
+
+def _check_items(values: Any, name: str) -> None:
+    """Refuse items that NumPy would read one by one, at any depth of a nested list."""
+    if set(map(type, values)) <= {float, int, str}:
+        return
+    for item in values:
+        if isinstance(item, list | tuple):
+            _check_items(item, name)
+        elif hasattr(item, "__getitem__") and not _is_array_like(item):
+            kind = type(item).__name__
+            raise TypeError(f"{name} contains a {kind}; pass numbers, or rows of numbers")
+
+
+def _has_times(values: Any) -> bool:
+    if isinstance(values, list | tuple):
+        numbers = set(map(type, values)) <= {float, int}
+        return not numbers and any(map(_has_times, values))
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        return any(map(_has_times, values.ravel()))
+    # A frame has the types of its columns, an array or a number has one.
+    dtypes = getattr(values, "dtypes", None)
+    return any(map(_is_time, [getattr(values, "dtype", None)] if dtypes is None else dtypes))
+
+
+def _is_time(dtype: Any) -> bool:
+    if hasattr(dtype, "is_temporal"):  # polars
+        return bool(dtype.is_temporal())
+    return getattr(dtype, "kind", "") in ("m", "M")
+
+
+def _keys(mapping: Any) -> str:
+    return ", ".join(map(repr, mapping)) or "no entries"
