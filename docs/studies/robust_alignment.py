@@ -39,7 +39,7 @@ from manifoldry.neighbors.neighborhoods import Neighborhoods
 
 METHODS = {LTSA: 10, HessianLLE: 12}  # with their default numbers of neighbors
 NOISES, DIMENSIONS, SEEDS = (0.0, 0.1, 0.25, 0.5), (3, 20), range(2)
-MAX_ROWS = 2000
+MAX_ROWS = 1200
 
 
 def no_blend(r):
@@ -173,8 +173,8 @@ def rolls():
     for dimension in DIMENSIONS:
         for noise in NOISES:
             for seed in SEEDS:
-                roll, truth = make_swiss_roll(1500, random_state=seed)
-                X = np.zeros((1500, dimension))
+                roll, truth = make_swiss_roll(1000, random_state=seed)
+                X = np.zeros((1000, dimension))
                 X[:, :3] = roll
                 spacing = np.median(NeighborGraph.build(X, 1).distances)
                 X += noise * spacing * np.random.default_rng(seed).standard_normal(X.shape)
