@@ -6,7 +6,8 @@ from typing import TypeVar
 
 _RESIDUALS = """\
 Residual norm of each eigenpair, and the distance from its eigenvalue to the nearest other
-one. A coordinate is reliable if its residual is much smaller than its gap."""
+one, 0 if the eigenvalue is repeated beyond the last coordinate. A coordinate is reliable if its
+residual is much smaller than its gap."""
 
 SHARED = {
     # Parameters.

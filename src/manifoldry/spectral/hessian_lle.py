@@ -104,13 +104,19 @@ class HessianLLE(TangentEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class HessianAlignment(TangentAlignment):
-    """Squared Hessians in the tangent spaces.
+    """Squared Hessians in the tangent spaces, and a little of what is not even quadratic.
 
-    Quadratic functions with a singular value up to `dependence_tol` are linear combinations of
-    others.
+    Parameters
+    ----------
+    dependence_tol : float
+        Quadratic functions with a singular value up to this are linear combinations of others.
+    remainder_weight : float
+        Weight of the squared error of the best quadratic fit. Without it, functions without a
+        Hessian in any neighborhood may oscillate: on a curve there is only one equation per point.
     """
 
     dependence_tol: float = 1e-10
+    remainder_weight: float = 1e-3
 
     def local_matrices(self, coordinates: Array) -> Array:
         U = tangent_bases(coordinates, self.n_components)
@@ -122,4 +128,5 @@ class HessianAlignment(TangentAlignment):
         H = H * (size > self.dependence_tol)[:, None, :]  # U is orthonormal: no unit of length
         # Without neighbors that span the tangent space there is no Hessian; use LTSA's error.
         flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
-        return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))
+        hessian = np.where(flat, affine_out, H @ H.transpose(0, 2, 1))
+        return hessian + self.remainder_weight * (affine_out - hessian)

@@ -141,8 +141,11 @@ class PosedTangentAlignment(PosedAlignment):
         return Y
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> LocalAffine:
-        graph = self.graph
-        return LocalAffine(graph, embedding, with_itself(graph), alignment=self.alignment)
+        members = with_itself(self.graph)
+        # Coordinates of different components are unrelated: the point replaces such neighbors.
+        same = self.labels[members] == self.labels[:, None]
+        members = np.where(same, members, members[:, :1])
+        return LocalAffine(self.graph, embedding, members, alignment=self.alignment)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         found = regression_inverse(embedding, self.data.points)
