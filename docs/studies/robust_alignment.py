@@ -4,9 +4,13 @@ On real data one point may hold most of the variance of a coordinate. This compa
 
 - "in-degree": each point is in at least three neighborhoods;
 - "mass": eigenvectors are normalized by the diagonal of the alignment matrix M;
-- "blend": each local matrix is B + a g(r) (C − B), where C = I − 11ᵀ/k is the error of the best
-  constant, r the fraction of the variance of the neighborhood that its tangent plane leaves out,
-  and g(r) is r, r², or 0 up to a threshold and linear above it.
+- "r": each local matrix is B + g (C − B), where C = I − 11ᵀ/k is the error of the best constant and
+  g depends on r, the fraction of the variance of the neighborhood that its tangent plane leaves
+  out: g is r, r², or 0 up to a threshold and linear above it, times a factor;
+- "all": the same g in all neighborhoods, from the median of r̃ = r / (1 − d/m), which is 1 if the m
+  directions of a neighborhood have equal variances: g = 2 (r̃ − threshold), from 0 to 1. Here
+  "mass" applies only if g > 0. "product" uses r̃ times the ratio of the variances along axes d + 1
+  and d.
 
 Criterion, written before the first run. A remedy is acceptable if
 
@@ -60,6 +64,8 @@ class Remedy:
     amount: float = 1.0
     mass: bool = False
     in_degree: int = 0
+    threshold: float | None = None  # of the same blend in all neighborhoods
+    product: bool = False
 
 
 REMEDIES = {
@@ -68,26 +74,47 @@ REMEDIES = {
     "mass": Remedy(mass=True),
     "r": Remedy(lambda r: r),
     "r²": Remedy(np.square),
-    "r > .1": Remedy(above(0.1)),
     "r > .2": Remedy(above(0.2)),
-    ".1, r > .1": Remedy(above(0.1), 0.1),
-    ".1, r > .2": Remedy(above(0.2), 0.1),
-    ".01, r > .1": Remedy(above(0.1), 0.01),
-    "mass, r > .1": Remedy(above(0.1), mass=True),
     "mass, .1, r > .1": Remedy(above(0.1), 0.1, mass=True),
-    "mass, r²": Remedy(np.square, mass=True),
+    "all > .33": Remedy(threshold=1 / 3),
+    "mass, all > .25": Remedy(threshold=0.25, mass=True),
+    "mass, all > .33": Remedy(threshold=1 / 3, mass=True),
+    "mass, all > .4": Remedy(threshold=0.4, mass=True),
+    "mass, product > .15": Remedy(threshold=0.15, mass=True, product=True),
 }
 
 
 # ── remedies ─────────────────────────────────────────────────────────────────────────────────
 
 
-def left_out(coordinates, dimension):
-    """Fraction of the variance of each neighborhood outside its tangent plane."""
+def variances(coordinates):
+    """Variances of each neighborhood along its principal axes, descending."""
     centered = coordinates - coordinates.mean(axis=1, keepdims=True)
     values = np.linalg.eigvalsh(centered @ centered.transpose(0, 2, 1))[:, ::-1]
+    return np.maximum(values, 0.0)
+
+
+def left_out(coordinates, dimension):
+    """Fraction of the variance of each neighborhood outside its tangent plane."""
+    values = variances(coordinates)
     total = values.sum(axis=1)
     return values[:, dimension:].sum(axis=1) / np.where(total > 0, total, 1.0)
+
+
+def overall_gate(coordinates, dimension, remedy):
+    """The same g for all neighborhoods."""
+    directions = min(coordinates.shape[1] - 1, coordinates.shape[2])
+    if directions <= dimension:
+        return 0.0
+    r = left_out(coordinates, dimension) / (1 - dimension / directions)
+    if remedy.product:
+        values = variances(coordinates)
+        r = (
+            r
+            * values[:, dimension]
+            / np.where(values[:, dimension - 1] > 0, values[:, dimension - 1], 1.0)
+        )
+    return float(np.clip(2 * (np.median(r) - remedy.threshold), 0, 1))
 
 
 def with_in_degree(members, own, least):
@@ -101,7 +128,7 @@ def with_in_degree(members, own, least):
 
 
 def aligned(alignment, remedy):
-    """The alignment matrix with a remedy."""
+    """The alignment matrix with a remedy, and the largest g."""
     graph = alignment.graph
     neighbors = graph.indices.reshape(-1, graph.k)
     itself = np.arange(graph.n_query)[:, None]
@@ -113,20 +140,25 @@ def aligned(alignment, remedy):
     k = members.shape[1]
     constant_fit = np.eye(k) - 1 / k
 
+    X, d = graph.index.points, alignment.n_components
+    overall = None if remedy.threshold is None else overall_gate(X[members], d, remedy)
+
     def local(coordinates):
         B = alignment.local_matrices(coordinates)
-        r = left_out(coordinates, alignment.n_components)
+        if overall is not None:
+            return B + overall * (constant_fit - B)
+        r = left_out(coordinates, d)
         return B + remedy.amount * remedy.gate(r)[:, None, None] * (constant_fit - B)
 
-    return Neighborhoods(graph.index.points, members).align(local)
+    return Neighborhoods(X, members).align(local), 1.0 if overall is None else overall
 
 
 def embed(method, X, remedy):
     """Coordinates with a remedy."""
     model = method(2, n_neighbors=METHODS[method])
     posed = model.pose(X)
-    M = aligned(posed.alignment, remedy)
-    mass = np.maximum(M.diagonal(), 1e-12) if remedy.mass else None
+    M, g = aligned(posed.alignment, remedy)
+    mass = np.maximum(M.diagonal(), 1e-12) if remedy.mass and g > 0 else None
     posed = replace(posed, problem=replace(posed.problem, operator=M, mass=mass))
     solver = ComponentSolver()
     model.adopt(posed, solver.solve(posed.problems, 2, np.random.default_rng(0)))
