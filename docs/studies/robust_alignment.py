@@ -10,7 +10,9 @@ On real data one point may hold most of the variance of a coordinate. This compa
 - "all": the same g in all neighborhoods, from the median of r̃ = r / (1 − d/m), which is 1 if the m
   directions of a neighborhood have equal variances: g = 2 (r̃ − threshold), from 0 to 1. Here
   "mass" applies only if g > 0. "product" uses r̃ times the ratio of the variances along axes d + 1
-  and d.
+  and d;
+- "Laplacian": (1 − g) M + g L, with the same g and L = Σᵢ Σⱼ (yᵢ − yⱼ)²/2 over all edges i → j of the
+  neighbor graph, in which each point has a degree of at least k/2.
 
 Criterion, written before the first run. A remedy is acceptable if
 
@@ -30,6 +32,7 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -66,6 +69,7 @@ class Remedy:
     in_degree: int = 0
     threshold: float | None = None  # of the same blend in all neighborhoods
     product: bool = False
+    laplacian: bool = False
 
 
 REMEDIES = {
@@ -77,10 +81,11 @@ REMEDIES = {
     "r > .2": Remedy(above(0.2)),
     "mass, .1, r > .1": Remedy(above(0.1), 0.1, mass=True),
     "all > .33": Remedy(threshold=1 / 3),
-    "mass, all > .25": Remedy(threshold=0.25, mass=True),
     "mass, all > .33": Remedy(threshold=1 / 3, mass=True),
-    "mass, all > .4": Remedy(threshold=0.4, mass=True),
-    "mass, product > .15": Remedy(threshold=0.15, mass=True, product=True),
+    "Laplacian > .25": Remedy(threshold=0.25, laplacian=True),
+    "Laplacian > .33": Remedy(threshold=1 / 3, laplacian=True),
+    "Laplacian > .4": Remedy(threshold=0.4, laplacian=True),
+    "Laplacian, product > .15": Remedy(threshold=0.15, product=True, laplacian=True),
 }
 
 
@@ -145,12 +150,19 @@ def aligned(alignment, remedy):
 
     def local(coordinates):
         B = alignment.local_matrices(coordinates)
+        if remedy.laplacian:
+            return (1 - overall) * B
         if overall is not None:
             return B + overall * (constant_fit - B)
         r = left_out(coordinates, d)
         return B + remedy.amount * remedy.gate(r)[:, None, None] * (constant_fit - B)
 
-    return Neighborhoods(X, members).align(local), 1.0 if overall is None else overall
+    M = Neighborhoods(X, members).align(local)
+    if remedy.laplacian:
+        E = graph.matrix(np.full(len(graph.indices), 0.5))
+        W = E + E.T
+        M = M + overall * (sparse.diags_array(W.sum(axis=1)) - W)
+    return M, 1.0 if overall is None else overall
 
 
 def embed(method, X, remedy):
