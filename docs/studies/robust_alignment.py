@@ -11,8 +11,8 @@ On real data one point may hold most of the variance of a coordinate. This compa
   directions of a neighborhood have equal variances: g = 2 (r̃ − threshold), from 0 to 1. Here
   "mass" applies only if g > 0. "product" uses r̃ times the ratio of the variances along axes d + 1
   and d;
-- "Laplacian": (1 − g) M + g L, with the same g and L = Σᵢ Σⱼ (yᵢ − yⱼ)²/2 over all edges i → j of the
-  neighbor graph, in which each point has a degree of at least k/2.
+- "Laplacian": (1 − g) M + g L, with the same g and L the form Σ (yᵢ − yⱼ)²/2 over all edges i → j
+  of the neighbor graph, in which each point has a degree of at least k/2.
 
 Criterion, written before the first run. A remedy is acceptable if
 
@@ -167,7 +167,7 @@ def aligned(alignment, remedy):
 
 def embed(method, X, remedy):
     """Coordinates with a remedy."""
-    model = method(2, n_neighbors=METHODS[method])
+    model = method(2, n_neighbors=METHODS[method], laplacian_weight=0)
     posed = model.pose(X)
     M, g = aligned(posed.alignment, remedy)
     mass = np.maximum(M.diagonal(), 1e-12) if remedy.mass and g > 0 else None

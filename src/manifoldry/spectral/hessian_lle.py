@@ -31,6 +31,7 @@ class HessianLLE(TangentEmbedder):
         this minimum if that is larger, but at most ``n_samples - 1``.
     {search_metric}
     {metric_params}
+    {laplacian_weight}
     {metric_fit}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
@@ -49,6 +50,7 @@ class HessianLLE(TangentEmbedder):
     {eigenvalues_}
     {neighbor_search_}
     {component_labels_}
+    {laplacian_weight_}
     loss_ : float
         Sum of the eigenvalues: the squared Hessians of the coordinates before the metric fit.
     {computed_eigenvalues_}
@@ -72,6 +74,7 @@ class HessianLLE(TangentEmbedder):
         n_neighbors: int | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        laplacian_weight: float | None = None,
         metric_fit: bool = True,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
@@ -84,6 +87,7 @@ class HessianLLE(TangentEmbedder):
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.metric_params = metric_params
+        self.laplacian_weight = laplacian_weight
         self.metric_fit = metric_fit
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
@@ -93,7 +97,7 @@ class HessianLLE(TangentEmbedder):
         self.n_jobs = n_jobs
 
     def _alignment(self, graph: NeighborGraph) -> "HessianAlignment":
-        return HessianAlignment(graph, self.n_components_)
+        return HessianAlignment(graph, self.n_components_, self.laplacian_weight)
 
     def _min_neighbors(self, n_components: int) -> int:
         return n_components + n_components * (n_components + 1) // 2
