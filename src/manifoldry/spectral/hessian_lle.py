@@ -20,7 +20,8 @@ class HessianLLE(TangentEmbedder):
     The Hessian is estimated in the tangent space of each neighborhood. It vanishes for constants
     and for the coordinates of a manifold that was bent without stretching. Use it, like LTSA, for
     densely sampled manifolds with little noise, with or without holes, whose distances it
-    recovers; it needs more neighbors than LTSA and is more sensitive to noise.
+    recovers; it needs more neighbors than LTSA. Data that do not lie near a surface are embedded
+    with the help of the Laplacian of the neighbor graph, see `laplacian_weight`.
 
     Parameters
     ----------

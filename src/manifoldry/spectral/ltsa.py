@@ -17,7 +17,8 @@ class LTSA(TangentEmbedder):
     Minimizes the sum over neighborhoods of the squared distance between the coordinates of the
     points and the best affine function of their local tangent coordinates. Use it for densely
     sampled manifolds with little noise: it recovers a manifold that was bent without stretching,
-    including its distances, also if the manifold has holes.
+    including its distances, also if the manifold has holes. Data that do not lie near a surface are
+    embedded with the help of the Laplacian of the neighbor graph, see `laplacian_weight`.
 
     Parameters
     ----------

@@ -240,7 +240,8 @@ def warn_if_misplaced(count: int, n: int) -> None:
     if count:
         warn(
             f"{count} of {n} points are connected to the others by too few neighbors and are "
-            "placed several times too far from them; raise n_neighbors",
+            "placed several times too far from them; raise n_neighbors or pass "
+            "laplacian_weight=0.1",
             DisconnectedGraphWarning,
         )
 
