@@ -40,6 +40,10 @@ class ShortCircuitWarning(ManifoldryWarning):
     """A few edges of the neighbor graph are shortcuts between distant parts of the manifold."""
 
 
+class TangentSpaceWarning(ManifoldryWarning):
+    """Tangent spaces of the requested dimension do not fit the data."""
+
+
 class UniformAffinityWarning(ManifoldryWarning):
     """All affinities are nearly equal, so they carry little information about the data."""
 

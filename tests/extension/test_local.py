@@ -49,3 +49,27 @@ def test_folded_directions_are_not_amplified():
     members = np.hstack([np.arange(200)[:, None], graph.indices.reshape(200, 8)])
     back = LocalAffine(graph, Y, members).inverse(Y + np.array([0.0, 1e-6]))
     assert np.abs(back - X).max() < 1.0
+
+
+def test_neighbors_outside_the_embedded_component_have_no_weight():
+    """The graph is connected, the alignment is not: four neighbors have no coordinates."""
+    X = 1.0 * (np.random.default_rng(1).normal(size=(9, 2)) > 0)
+    with pytest.warns(DisconnectedGraphWarning):
+        model = LTSA(disconnected="largest", metric_fit=False).fit(X)
+    embedded = np.isfinite(model.embedding_).all(axis=1)
+    assert 0 < embedded.sum() < 9
+    back = model.inverse_transform(model.embedding_[embedded])
+    np.testing.assert_allclose(back, X[embedded], atol=0.01)
+    assert np.isfinite(model.transform(X[embedded] + 1e-3)).all()
+    assert np.isfinite(model.score(X))
+
+
+def test_tiny_data_are_placed_like_others():
+    """Reciprocals of lengths of 1e-310 are infinite."""
+    X, _ = make_strip(200, curl=1.0, random_state=0)
+    plain, tiny = (LTSA(2, n_neighbors=10).fit(s * X) for s in (1.0, 1e-310))
+    new = X[:50] + 0.01
+    np.testing.assert_allclose(tiny.transform(1e-310 * new) / 1e-310, plain.transform(new))
+    back = tiny.inverse_transform(tiny.embedding_[:50]) / 1e-310
+    np.testing.assert_allclose(back, plain.inverse_transform(plain.embedding_[:50]), atol=1e-9)
+    np.testing.assert_allclose(tiny.score(1e-310 * X), plain.score(X))

@@ -321,3 +321,12 @@ def test_few_points():
     model = ConformalEigenmaps().fit(np.random.default_rng(0).standard_normal((6, 3)))
     assert model.n_basis_ == 5
     assert np.isfinite(model.embedding_).all()
+
+
+def test_components_of_tiny_data():
+    """Their functions have the size of the data, whose reciprocal is infinite."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(40, 3)), rng.normal(size=(30, 3)) + 50])
+    with pytest.warns(DisconnectedGraphWarning):
+        plain, tiny = (ConformalEigenmaps(2).fit(s * X).embedding_ for s in (1.0, 1e-310))
+    np.testing.assert_allclose(tiny / 1e-310, plain, atol=1e-6)

@@ -123,6 +123,7 @@ def test_complete_graph():
     with pytest.warns(DegenerateSpectrumWarning, match=r"eigenvalue 1\.125 is repeated"):
         model = given().fit(1 - np.eye(9))
     assert np.allclose(model.eigenvalues_, 9 / 8)
+    assert not model.gaps_.any()  # the coordinates are not determined
     with pytest.warns(ExtensionWarning, match=r"coordinates 0, 1 oscillate.*fewer components"):
         placed = model.transform(np.ones((1, 9)))
     assert np.allclose(placed, model.embedding_.mean(axis=0))

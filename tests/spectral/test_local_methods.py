@@ -6,21 +6,24 @@ import warnings
 import numpy as np
 import pytest
 from scipy.linalg import qr, subspace_angles
+from scipy.sparse.csgraph import laplacian
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 from sklearn.manifold import LocallyLinearEmbedding
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from manifoldry import LLE, LTSA, HessianLLE, NeighborGraph
 from manifoldry import LocallyLinearEmbedding as OurLLE
 from manifoldry.datasets import make_strip, make_swiss_roll
-from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning, TangentSpaceWarning
 from manifoldry.metrics import procrustes
 from manifoldry.neighbors.neighborhoods import (
     Neighborhoods,
     alignment_blocks,
     barycentric_weights,
     tangent_bases,
+    tangent_misfit,
 )
 
 LOCAL = [LLE, LTSA, HessianLLE]
@@ -274,7 +277,21 @@ def test_hessian_of_linearly_dependent_quadratic_forms():
     rest = design[:, 3:] - linear @ (linear.T @ design[:, 3:])
     Q, R, _ = qr(rest, mode="economic", pivoting=True)
     Q = Q[:, np.abs(np.diag(R)) > 1e-10]
-    np.testing.assert_allclose(H, 10 * Q @ Q.T, atol=1e-10)  # all ten neighborhoods are the same
+    remainder = np.eye(10) - linear @ linear.T - Q @ Q.T
+    expected = 10 * (Q @ Q.T + 1e-3 * remainder)  # all ten neighborhoods are the same
+    np.testing.assert_allclose(H, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_neighbors", [6, 10, 20])
+def test_hessian_lle_of_a_curve(n_neighbors):
+    """One Hessian per point determines a function only up to oscillations at the ends."""
+    t = np.linspace(0, 1, 300)
+    parabola, helix = np.c_[t, t**2], np.c_[np.cos(9 * t), np.sin(9 * t), t]
+    for X in (parabola, helix):
+        length = np.r_[0, np.linalg.norm(np.diff(X, axis=0), axis=1).cumsum()]
+        model = HessianLLE(1, n_neighbors=n_neighbors).fit(X)
+        assert procrustes(model.embedding_, length[:, None], "rigid").error < 0.02
+        assert (model.residuals_ <= 1e-3 * model.gaps_).all()
 
 
 def test_hessian_of_points_on_a_line():
@@ -352,3 +369,69 @@ def test_one_outlier_does_not_make_the_others_degenerate(method):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RankWarning)
         method(n_neighbors=12).fit(X)
+
+
+# --- data that do not lie near a surface ----------------------------------------------------------
+
+
+def cloud():
+    """Points in all directions of ten dimensions."""
+    return np.random.default_rng(0).normal(size=(600, 10))
+
+
+def largest_fraction(Y):
+    """Largest fraction of the variance of a coordinate that one point holds."""
+    squares = (Y - Y.mean(axis=0)) ** 2
+    return (squares.max(axis=0) / squares.sum(axis=0)).max()
+
+
+@pytest.mark.parametrize("method", SHEET)
+@pytest.mark.parametrize("X", [StandardScaler().fit_transform(load_digits().data[:900]), cloud()])
+def test_no_point_holds_most_of_the_variance(method, X):
+    with pytest.warns(TangentSpaceWarning, match=r"misfit is 0\..*laplacian_weight_=0\."):
+        model = method(2).fit(X)
+    assert 0 < model.laplacian_weight_ < 1
+    assert largest_fraction(model.embedding_) < 0.05
+    assert largest_fraction(method(2, laplacian_weight=0).fit_transform(X)) > 0.5
+
+
+@pytest.mark.parametrize("method", SHEET)
+@pytest.mark.parametrize(("n_features", "noise"), [(3, 0.0), (3, 0.5), (20, 0.0), (20, 0.25)])
+@pytest.mark.parametrize("n_components", [2, 3])
+def test_sheets_are_not_regularized(method, n_features, noise, n_components):
+    """Neither with noise, in units of the distance of neighbors, nor with too many coordinates."""
+    X, _ = make_strip(500, aspect=3.0, curl=2.0, n_features=n_features, random_state=0)
+    spacing = np.median(NeighborGraph.build(X, 1).distances)
+    X = X + noise * spacing * np.random.default_rng(0).normal(size=X.shape)
+    posed = method(n_components).pose(X)
+    assert posed.alignment.laplacian_weight == 0
+
+
+def test_misfit_of_tangent_spaces():
+    simplex = np.eye(7)[None]  # its six directions have equal variances
+    np.testing.assert_allclose([tangent_misfit(simplex, d) for d in (1, 2, 5)], 1)
+    np.testing.assert_allclose(tangent_misfit(simplex, 6), 0)
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(4, 9, 2)) @ rng.normal(size=(2, 6))
+    np.testing.assert_allclose([tangent_misfit(flat, d) for d in (2, 3)], 0, atol=1e-12)
+    local = rng.normal(size=(1, 9, 4))
+    variances = np.linalg.svd(local[0] - local[0].mean(axis=0))[1] ** 2
+    expected = variances[2:].sum() / variances.sum() / (1 - 2 / 4) * variances[2] / variances[1]
+    np.testing.assert_allclose(tangent_misfit(local, 2), expected)
+
+
+@pytest.mark.parametrize("method", SHEET)
+def test_the_laplacian_is_that_of_the_neighbor_graph(method):
+    X = make_swiss_roll(100, random_state=0).X
+    plain, mixed, alone = (
+        operator(method(2, n_neighbors=8, laplacian_weight=w), X).toarray() for w in (0, 0.3, 1)
+    )
+    directed = NeighborGraph.build(X, 8).matrix(np.ones(800)).toarray()
+    np.testing.assert_allclose(alone, laplacian(directed + directed.T) / 2, atol=1e-12)
+    np.testing.assert_allclose(mixed, 0.7 * plain + 0.3 * alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5])
+def test_weights_outside_of_the_unit_interval_are_refused(weight):
+    with pytest.raises(ValueError, match=f"laplacian_weight={weight} must be at"):
+        LTSA(laplacian_weight=weight).fit(make_swiss_roll(60, random_state=0).X)

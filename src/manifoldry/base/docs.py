@@ -6,7 +6,8 @@ from typing import TypeVar
 
 _RESIDUALS = """\
 Residual norm of each eigenpair, and the distance from its eigenvalue to the nearest other
-one. A coordinate is reliable if its residual is much smaller than its gap."""
+one, 0 if the eigenvalue is repeated beyond the last coordinate. A coordinate is reliable if its
+residual is much smaller than its gap."""
 
 SHARED = {
     # Parameters.
@@ -38,6 +39,15 @@ metric_params : dict, default=None
     "reg": """\
 reg : float, default=1e-3
     Regularization of the local weights, relative to the trace of the local Gram matrix.""",
+    "laplacian_weight": """\
+laplacian_weight : float, default=None
+    Weight, from 0 to 1, of the Laplacian of the neighbor graph in the objective. Data that do not
+    lie near a surface need it: without it, one point may hold most of the variance of a
+    coordinate. None means 0 if tangent spaces fit the data, else a value that depends on how badly
+    they do, with a warning.""",
+    "laplacian_weight_": """\
+laplacian_weight_ : float
+    The weight of the Laplacian of the neighbor graph.""",
     "metric_fit": """\
 metric_fit : bool, default=True
     Apply the linear map that best restores the lengths of short edges, so that the embedding

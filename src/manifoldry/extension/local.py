@@ -152,7 +152,7 @@ class LocalAffine(LocalWeights):
         members = self.members[self.graph.index.nearest(query, 1)[0][:, 0]]
         local, center, axes = self._tangents(members)
         position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
-        theta = np.einsum("qf,qfl->ql", position, axes)
+        theta = np.einsum("qf,qfl->ql", position / self._unit, axes)
         # The pseudo-inverse of centered coordinates has rows that sum to zero.
         steps = np.einsum(
             "ql,qlk->qk", theta, np.linalg.pinv(local, rcond=self.tangent_singular_tol)
@@ -169,7 +169,7 @@ class LocalAffine(LocalWeights):
 
     def inverse_error(self, rows: IntArray) -> float:
         """Mean leave-one-out error of `inverse` on training rows."""
-        total, unit = 0.0, power_of_two_scale(self._points)
+        total, unit = 0.0, self._unit
         for block in self._blocks(len(rows)):
             left_out = rows[block]
             Z = self.embedding[left_out].astype(np.float64)
@@ -185,10 +185,10 @@ class LocalAffine(LocalWeights):
     def _inverse_affine(self, Z: Array, members: IntArray) -> Array:
         local, center, axes = self._tangents(members)
         middle, A = self._affine(members, local)
-        theta = np.einsum(
-            "qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=self.inverse_singular_tol)
-        )
-        return np.asarray(center + np.einsum("qfl,ql->qf", axes, theta))
+        size = power_of_two_scale(A)
+        inverse = np.linalg.pinv(A / size, rcond=self.inverse_singular_tol)
+        theta = np.einsum("qm,qml->ql", (Z - middle) / size, inverse)
+        return np.asarray(center + self._unit * np.einsum("qfl,ql->qf", axes, theta))
 
     def _nearest_embedded(self, Z: Array, k: int) -> IntArray:
         embedded, index = self._embedded
@@ -202,11 +202,16 @@ class LocalAffine(LocalWeights):
     def _blocks(self, n: int) -> list[slice]:
         return row_blocks(n, self.numbers_per_row)
 
+    @cached_property
+    def _unit(self) -> float:
+        """Unit of length, so that no pseudo-inverse over- or underflows."""
+        return power_of_two_scale(self._points)
+
     def _tangents(self, members: IntArray) -> tuple[Array, Array, Array]:
-        """Tangent coordinates of the neighborhoods, their centers and axes."""
+        """Tangent coordinates of the neighborhoods in units of `_unit`, their centers and axes."""
         coordinates = gathered(self._points, members)
         center = coordinates.mean(axis=1)
-        centered = coordinates - center[:, None, :]
+        centered = (coordinates - center[:, None, :]) / self._unit
         L = min(self.embedding.shape[1], *centered.shape[1:])
         axes = np.linalg.svd(centered, full_matrices=False)[2][:, :L].transpose(0, 2, 1)
         return centered @ axes, center, axes

@@ -57,14 +57,21 @@ class Neighborhoods:
         `local` maps coordinates (n_block, k, n_features) to the entries (n_block, k).
         """
         n, k = self.members.shape
-        coordinates = self._coordinates()
-        parts = map_threads(lambda block: local(coordinates(block)).ravel(), self._blocks)
         index = np.int32 if n * k < 2**31 else np.int64
         columns, starts = (
             self.members.ravel().astype(index),
             np.arange(0, n * k + 1, k, dtype=index),
         )
-        return sparse.csr_array((np.concatenate(parts), columns, starts), shape=(n, n))
+        return sparse.csr_array((self.each(local).ravel(), columns, starts), shape=(n, n))
+
+    def each(self, local: Callable[[Array], Array]) -> Array:
+        """Values of `local`, which maps coordinates (n_block, k, n_features) to (n_block, ...)."""
+        coordinates = self._coordinates()
+        return np.concatenate(map_threads(lambda block: local(coordinates(block)), self._blocks))
+
+    def sample(self, max_count: int) -> "Neighborhoods":
+        """At most `max_count` of the neighborhoods, evenly spaced."""
+        return Neighborhoods(self.X, self.members[:: -(-len(self.members) // max_count)])
 
     def _coordinates(self) -> Callable[[slice], Array]:
         """Function from a block to centered, scaled coordinates (n_block, k, n_features)."""
@@ -113,16 +120,38 @@ def tangent_bases(local: Array, dimension: int, min_ratio: float = MIN_VARIANCE_
     variance is below `min_ratio` times the largest are set to zero, since they are arbitrary.
     """
     centered = local - local.mean(axis=1, keepdims=True)
-    transposed = centered.transpose(0, 2, 1)
     use_covariance = dimension <= local.shape[2] < local.shape[1]
-    small = transposed @ centered if use_covariance else centered @ transposed
-    values, vectors = np.linalg.eigh(small)
+    values, vectors = np.linalg.eigh(_products(centered, use_covariance))
     values, vectors = values[:, ::-1][:, :dimension], vectors[:, :, ::-1][:, :, :dimension]
     significant = values > min_ratio * np.maximum(values[:, :1], np.finfo(float).tiny)
     if use_covariance:
         roots = np.sqrt(np.where(significant, values, np.inf))
         return np.asarray(centered @ (vectors / roots[:, None, :]))
     return vectors * significant[:, None, :]
+
+
+def tangent_misfit(local: Array, dimension: int) -> Array:
+    """How badly a tangent space of the given dimension fits each neighborhood, (n_block,).
+
+    The fraction of the variance outside of it, relative to that of equal variances in all
+    directions, times the ratio of the variances along the next axis and along its last one: 0 on a
+    surface, also if its dimension is lower, and 1 if all directions are alike.
+    """
+    directions = min(local.shape[1] - 1, local.shape[2])
+    if directions <= dimension:
+        return np.zeros(len(local))
+    centered = local - local.mean(axis=1, keepdims=True)
+    variances = np.linalg.eigvalsh(_products(centered, local.shape[2] < local.shape[1]))[:, ::-1]
+    variances = np.maximum(variances, np.finfo(float).tiny)
+    outside = variances[:, dimension:].sum(axis=1) / variances.sum(axis=1)
+    ratio = variances[:, dimension] / variances[:, dimension - 1]
+    return np.asarray(outside / (1 - dimension / directions) * ratio)
+
+
+def _products(centered: Array, use_covariance: bool) -> Array:
+    """Covariance (n_features, n_features) or Gram matrices (k, k) of centered neighborhoods."""
+    transposed = centered.transpose(0, 2, 1)
+    return np.asarray(transposed @ centered if use_covariance else centered @ transposed)
 
 
 def alignment_blocks(U: Array) -> Array:

@@ -124,7 +124,7 @@ def conformal_map(
     from the leading axes of the convex optimum among maps of `n_components` coordinates. Singular
     values of `Y` below `least_spread` times the largest are dropped.
     """
-    U, center, whiten = _orthonormal(Y, least_spread)
+    U, center, whiten, unit = _orthonormal(Y, least_spread)
     Q = conformal_form(U, pairs)
     solution = SemidefiniteQuadratic(2 * Q, trace_one=True).solve()
     fractions, R = _leading(solution.P, n_components)
@@ -135,7 +135,7 @@ def conformal_map(
     scales, size = _scales(U @ R, pairs)
     return ConformalMap(
         center,
-        np.pad(whiten @ R * size, ((0, 0), (0, n_components - R.shape[1]))),
+        np.pad(whiten @ R * (size / unit), ((0, 0), (0, n_components - R.shape[1]))),
         np.pad(fractions, (0, Y.shape[1] - len(fractions))),
         scales,
         max(float(p @ Q @ p), 0.0),  # nonnegative up to rounding
@@ -143,17 +143,18 @@ def conformal_map(
     )
 
 
-def _orthonormal(Y: Array, least_spread: float) -> tuple[Array, Array, Array]:
+def _orthonormal(Y: Array, least_spread: float) -> tuple[Array, Array, Array, float]:
     """Orthonormal functions with the span of centered `Y`, its mean, and the transformation.
 
-    There are fewer functions if `Y` is rank-deficient, but always at least one.
+    The transformation applies to `Y` divided by a unit, the last value: its entries could overflow
+    otherwise. There are fewer functions if `Y` is rank-deficient, but always at least one.
     """
     center = Y.mean(axis=0)
     unit = power_of_two_scale(Y - center)
     U, size, Vt = np.linalg.svd((Y - center) / unit, full_matrices=False)
     rank = max(int((size > least_spread * size[0]).sum()), 1)
     size = np.where(size > 0, size, np.inf)[:rank]  # constant data: all coordinates are zero
-    return U[:, :rank] * np.isfinite(size), center, Vt[:rank].T / (size * unit)
+    return U[:, :rank] * np.isfinite(size), center, Vt[:rank].T / size, unit
 
 
 def _leading(P: Array, k: int, rounding: float = 1e-12) -> tuple[Array, Array]:

@@ -172,6 +172,8 @@ def store_spectrum(model: Any, posed: Posed, spectra: Spectra) -> None:
     model.eigenvalues_ = largest.values * square
     model.residuals_ = largest.residuals * square
     model.gaps_ = largest.gaps * square
+    if spectra.largest.splits_cluster:
+        model.gaps_[spectra.largest.clusters[-1]] = 0.0  # an arbitrary choice in an eigenspace
     model.solver_ = spectra.largest.summary()
 
 

@@ -20,7 +20,8 @@ class HessianLLE(TangentEmbedder):
     The Hessian is estimated in the tangent space of each neighborhood. It vanishes for constants
     and for the coordinates of a manifold that was bent without stretching. Use it, like LTSA, for
     densely sampled manifolds with little noise, with or without holes, whose distances it
-    recovers; it needs more neighbors than LTSA and is more sensitive to noise.
+    recovers; it needs more neighbors than LTSA. Data that do not lie near a surface are embedded
+    with the help of the Laplacian of the neighbor graph, see `laplacian_weight`.
 
     Parameters
     ----------
@@ -31,6 +32,7 @@ class HessianLLE(TangentEmbedder):
         this minimum if that is larger, but at most ``n_samples - 1``.
     {search_metric}
     {metric_params}
+    {laplacian_weight}
     {metric_fit}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
@@ -49,6 +51,7 @@ class HessianLLE(TangentEmbedder):
     {eigenvalues_}
     {neighbor_search_}
     {component_labels_}
+    {laplacian_weight_}
     loss_ : float
         Sum of the eigenvalues: the squared Hessians of the coordinates before the metric fit.
     {computed_eigenvalues_}
@@ -72,6 +75,7 @@ class HessianLLE(TangentEmbedder):
         n_neighbors: int | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        laplacian_weight: float | None = None,
         metric_fit: bool = True,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
@@ -84,6 +88,7 @@ class HessianLLE(TangentEmbedder):
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.metric_params = metric_params
+        self.laplacian_weight = laplacian_weight
         self.metric_fit = metric_fit
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
@@ -93,7 +98,7 @@ class HessianLLE(TangentEmbedder):
         self.n_jobs = n_jobs
 
     def _alignment(self, graph: NeighborGraph) -> "HessianAlignment":
-        return HessianAlignment(graph, self.n_components_)
+        return HessianAlignment(graph, self.n_components_, self.laplacian_weight)
 
     def _min_neighbors(self, n_components: int) -> int:
         return n_components + n_components * (n_components + 1) // 2
@@ -104,13 +109,19 @@ class HessianLLE(TangentEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class HessianAlignment(TangentAlignment):
-    """Squared Hessians in the tangent spaces.
+    """Squared Hessians in the tangent spaces, and a little of what is not even quadratic.
 
-    Quadratic functions with a singular value up to `dependence_tol` are linear combinations of
-    others.
+    Parameters
+    ----------
+    dependence_tol : float
+        Quadratic functions with a singular value up to this are linear combinations of others.
+    remainder_weight : float
+        Weight of the squared error of the best quadratic fit. Without it, functions without a
+        Hessian in any neighborhood may oscillate: on a curve there is only one equation per point.
     """
 
     dependence_tol: float = 1e-10
+    remainder_weight: float = 1e-3
 
     def local_matrices(self, coordinates: Array) -> Array:
         U = tangent_bases(coordinates, self.n_components)
@@ -122,4 +133,5 @@ class HessianAlignment(TangentAlignment):
         H = H * (size > self.dependence_tol)[:, None, :]  # U is orthonormal: no unit of length
         # Without neighbors that span the tangent space there is no Hessian; use LTSA's error.
         flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
-        return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))
+        hessian = np.where(flat, affine_out, H @ H.transpose(0, 2, 1))
+        return hessian + self.remainder_weight * (affine_out - hessian)

@@ -33,10 +33,15 @@ class LocalAlignment(ABC):
 
     def matrix(self) -> sparse.csr_array:
         """Return M (n, n), with a penalty that keeps duplicated points together."""
+        M = self.align(self.neighborhoods)
+        return M if self.graph.distances.all() else M + _duplicate_penalty(self.graph)
+
+    @property
+    def neighborhoods(self) -> Neighborhoods:
+        """The neighborhoods of all points."""
         graph = self.graph
         members = with_itself(graph) if self.includes_itself else _neighbors_without_self(graph)
-        M = self.align(Neighborhoods(graph.index.points, members))
-        return M if graph.distances.all() else M + _duplicate_penalty(graph)
+        return Neighborhoods(graph.index.points, members)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ class LTSA(TangentEmbedder):
     Minimizes the sum over neighborhoods of the squared distance between the coordinates of the
     points and the best affine function of their local tangent coordinates. Use it for densely
     sampled manifolds with little noise: it recovers a manifold that was bent without stretching,
-    including its distances, also if the manifold has holes.
+    including its distances, also if the manifold has holes. Data that do not lie near a surface are
+    embedded with the help of the Laplacian of the neighbor graph, see `laplacian_weight`.
 
     Parameters
     ----------
@@ -27,6 +28,7 @@ class LTSA(TangentEmbedder):
         ``n_samples // 2`` if that is smaller, but at least the minimum.
     {search_metric}
     {metric_params}
+    {laplacian_weight}
     {metric_fit}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
@@ -45,6 +47,7 @@ class LTSA(TangentEmbedder):
     {eigenvalues_}
     {neighbor_search_}
     {component_labels_}
+    {laplacian_weight_}
     loss_ : float
         Sum of the eigenvalues: the alignment error of the embedding before the metric fit.
     {computed_eigenvalues_}
@@ -69,6 +72,7 @@ class LTSA(TangentEmbedder):
         n_neighbors: int | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        laplacian_weight: float | None = None,
         metric_fit: bool = True,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
@@ -81,6 +85,7 @@ class LTSA(TangentEmbedder):
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.metric_params = metric_params
+        self.laplacian_weight = laplacian_weight
         self.metric_fit = metric_fit
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
@@ -92,7 +97,7 @@ class LTSA(TangentEmbedder):
     _inverts_by_tangent_planes = True
 
     def _alignment(self, graph: NeighborGraph) -> "PlaneAlignment":
-        return PlaneAlignment(graph, self.n_components_)
+        return PlaneAlignment(graph, self.n_components_, self.laplacian_weight)
 
     def _min_neighbors(self, n_components: int) -> int:
         return n_components + 2  # n_components + 1 always lie in a plane of that dimension

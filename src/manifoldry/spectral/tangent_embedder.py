@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from scipy import sparse
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
-from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning, warn
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning, TangentSpaceWarning, warn
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import LocalAffine, TangentInverse
 from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
+from manifoldry.neighbors.neighborhoods import Neighborhoods, tangent_misfit, with_itself
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
     LocalAlignment,
@@ -28,6 +29,7 @@ from manifoldry.spectral.local import (
 )
 from manifoldry.spectral.metric_fit import MetricFit
 from manifoldry.spectral.posed import connected_graph
+from manifoldry.util.checks import check_at_most, check_nonnegative
 from manifoldry.util.typing import Array
 
 
@@ -40,6 +42,7 @@ class TangentEmbedder(SpectralEmbedder):
     {neighbor_search_}
     """
 
+    laplacian_weight: float | None
     metric_fit: bool
     needs_dimension = True  # the dimension of the tangent spaces
     # Whether inverse_transform uses the tangent spaces.
@@ -59,12 +62,17 @@ class TangentEmbedder(SpectralEmbedder):
 
     def _pose(self, data: Input) -> "PosedTangentAlignment":
         check_has_points(type(self).__name__, data)
+        if self.laplacian_weight is not None:
+            weight = check_nonnegative("laplacian_weight", self.laplacian_weight)
+            check_at_most("laplacian_weight", weight, 1.0, "1 is the Laplacian alone")
         graph = self._check_neighbors(self._neighbor_graph(data))
         graph = connected_graph(graph, self._policy(), data)
         self.neighbor_search_ = graph.search
         _check_distinct_neighbors(graph)
         alignment = self._alignment(graph)
         problem = alignment_problem(alignment)
+        if self.laplacian_weight is None:
+            warn_if_regularized(alignment)
         components = alignment_components(problem, graph, self._policy())
         return PosedTangentAlignment(
             data,
@@ -105,22 +113,57 @@ class TangentEmbedder(SpectralEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class TangentAlignment(LocalAlignment):
-    """LocalAlignment error of tangent spaces of dimension `n_components`."""
+    """Alignment error of tangent spaces, with the Laplacian of the graph where they do not fit.
+
+    An outlier determines the tangent space of its neighborhood, so that any place is an affine
+    function of its tangent coordinate. On a surface the alignment of the other points is exact and
+    still determines the embedding; if tangent spaces do not fit, eigenvectors that move single
+    points have the smallest error. In the Laplacian every point is tied to at least k others.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimension of the tangent spaces.
+    given_weight : float or None
+        Weight of the Laplacian; None chooses it by the median of `tangent_misfit`.
+    acceptable_misfit : float
+        The median up to which tangent spaces fit. The weight is twice the excess, at most 1.
+    max_neighborhoods : int
+        Number of neighborhoods from which the median is computed.
+    """
 
     n_components: int
+    given_weight: float | None = None
+    acceptable_misfit: float = 0.15
+    max_neighborhoods: int = 2000
 
     @abstractmethod
     def local_matrices(self, coordinates: Array) -> Array:
         """Return local matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
 
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
-        return neighborhoods.align(self.local_matrices)
+        M, weight = neighborhoods.align(self.local_matrices), self.laplacian_weight
+        return M if weight == 0 else (1 - weight) * M + weight * neighbor_laplacian(self.graph)
+
+    @cached_property
+    def misfit(self) -> float:
+        """Median misfit of the tangent spaces: 0 on a surface, 1 if all directions are alike."""
+        measure = partial(tangent_misfit, dimension=self.n_components)
+        return float(np.median(self.neighborhoods.sample(self.max_neighborhoods).each(measure)))
+
+    @property
+    def laplacian_weight(self) -> float:
+        """Weight of the Laplacian."""
+        if self.given_weight is not None:
+            return float(self.given_weight)
+        return min(max(2 * (self.misfit - self.acceptable_misfit), 0.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class PosedTangentAlignment(PosedAlignment):
     """Aligned tangent spaces, followed by the metric fit if `metric_fit` is True."""
 
+    alignment: TangentAlignment
     metric_fit: bool
     tangent_inverse: bool  # whether the inverse uses the tangent spaces
 
@@ -140,9 +183,16 @@ class PosedTangentAlignment(PosedAlignment):
         warn_if_misplaced(fit.count_misplaced(Y, largest), len(largest))
         return Y
 
+    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        weight = self.alignment.laplacian_weight
+        return super().fitted_attributes(spectra, Y, extension) | {"laplacian_weight_": weight}
+
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> LocalAffine:
-        graph = self.graph
-        return LocalAffine(graph, embedding, with_itself(graph), alignment=self.alignment)
+        members = with_itself(self.graph)
+        # Coordinates of different components are unrelated: the point replaces such neighbors.
+        same = self.labels[members] == self.labels[:, None]
+        members = np.where(same, members, members[:, :1])
+        return LocalAffine(self.graph, embedding, members, alignment=self.alignment)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         found = regression_inverse(embedding, self.data.points)
@@ -150,6 +200,26 @@ class PosedTangentAlignment(PosedAlignment):
             return found
         on_map = np.flatnonzero(np.isfinite(embedding).all(axis=1))
         return TangentInverse(extension, found, on_map)
+
+
+def neighbor_laplacian(graph: NeighborGraph) -> sparse.csr_array:
+    """Return the matrix of Σ ‖yᵢ − yⱼ‖² / 2 over the neighbors j of all points i."""
+    directed = graph.matrix(np.full(len(graph.indices), 0.5))
+    W = directed + directed.T
+    return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
+
+
+def warn_if_regularized(alignment: TangentAlignment) -> None:
+    """Warn if tangent spaces do not fit the data."""
+    if alignment.laplacian_weight > 0:
+        warn(
+            f"tangent spaces of n_components={alignment.n_components} dimensions do not fit the "
+            f"data: their misfit is {alignment.misfit:.2f}, where 0 is a surface and 1 means that "
+            "all directions are alike. The Laplacian of the neighbor graph was added, with "
+            f"laplacian_weight_={alignment.laplacian_weight:.2f}. LaplacianEigenmaps or a larger "
+            "n_components may suit the data better",
+            TangentSpaceWarning,
+        )
 
 
 def warn_if_degenerate(Y: Array, thin: float = 1e-6) -> None:
@@ -170,7 +240,8 @@ def warn_if_misplaced(count: int, n: int) -> None:
     if count:
         warn(
             f"{count} of {n} points are connected to the others by too few neighbors and are "
-            "placed several times too far from them; raise n_neighbors",
+            "placed several times too far from them; raise n_neighbors or pass "
+            "laplacian_weight=0.1",
             DisconnectedGraphWarning,
         )
 
