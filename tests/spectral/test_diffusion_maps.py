@@ -7,7 +7,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from manifoldry import DiffusionMaps, NeighborGraph
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
-from manifoldry.spectral.diffusion_maps import fastest_growth
+
 
 
 def uneven_circle(n=400):

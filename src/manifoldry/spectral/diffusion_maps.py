@@ -6,16 +6,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity import Affinity, Gaussian
-from manifoldry.affinity.bandwidths import kernel_growth
+from manifoldry.affinity import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.exceptions import RankWarning, warn
-from manifoldry.extension.laplacian import Normalization, WeightRows
-from manifoldry.neighbors.disconnected import FIXED_WIDTH
-from manifoldry.neighbors.distances import check_range
-from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.extension.laplacian import GraphWeights, Normalization, WeightRows
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
     PosedLaplacian,
@@ -23,7 +19,6 @@ from manifoldry.spectral.laplacian_eigenmaps import (
 )
 from manifoldry.util.checks import check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import spread_rows
 
 
 @shared_docs
@@ -41,12 +36,12 @@ class DiffusionMaps(LaplacianEigenmaps):
     ----------
     {n_components}
     n_neighbors : int, default=None
-        Number of neighbors of each point. None means 20, or all points if there are fewer.
+        Number of neighbors of each point. None means the number that an `affinity` object needs,
+        or else 20, or all points if there are fewer.
     {metric}
     {metric_params}
-    gamma : float, default=None
-        Coefficient of the weights exp(−gamma·d²). None means the value at which the logarithm of
-        the sum of all weights changes fastest with log gamma.
+    {graph_affinity}
+    {graph_gamma}
     alpha : float, default=1.0
         Exponent of the density normalization: 0 means none, ½ gives Fokker–Planck diffusion, 1 the
         Laplace–Beltrami operator.
@@ -66,8 +61,6 @@ class DiffusionMaps(LaplacianEigenmaps):
     embedding_ : array of shape (n_samples, n_components)
         Coordinates ℓᵗ·ψ of the training points; the eigenvectors ψ have unit variance under the
         stationary distribution of the random walk.
-    gamma_ : float
-        Value of gamma that was used.
     transition_eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues ℓ of the transition matrix after the trivial 1.
     affinity_ : sparse array of shape (n_samples, n_samples)
@@ -106,6 +99,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         n_neighbors: int | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        affinity: str | Affinity | None = None,
         gamma: float | None = None,
         alpha: float = 1.0,
         t: float = 1.0,
@@ -120,6 +114,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.metric_params = metric_params
+        self.affinity = affinity
         self.gamma = gamma
         self.alpha = alpha
         self.t = t
@@ -136,28 +131,24 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     # Parameters of the parent class that are fixed here.
     radius = None
-    affinity = None
     normalization: Normalization = "rw"
 
     def _default_neighbors(self, n: int) -> int:
-        return min(self._usual_neighbors, n - 1)
+        return super()._default_neighbors(n) or min(self._usual_neighbors, n - 1)
 
     def _training_weights(self, data: Input) -> TrainingWeights:
         alpha = check_nonnegative("alpha", self.alpha)
         weighted = super()._training_weights(data)
-        W = weighted.matrix + sparse.eye_array(data.n_samples)  # self-transitions
+        own = _self_weights(weighted.source, data)
+        W = weighted.matrix + sparse.diags_array(own)
         density = np.asarray(W.sum(axis=1)).ravel()
+        density[density == 0] = 1.0  # isolated points of a given matrix
         max_density = float(density.max())
         factor = sparse.diags_array((density / max_density) ** -alpha)
         return weighted._replace(
             matrix=sparse.csr_array(factor @ W @ factor),
-            source=RandomWalkWeights(weighted.source, factor, alpha, max_density),
-            zero_weight_cause=FIXED_WIDTH,
+            source=RandomWalkWeights(weighted.source, own, factor, alpha, max_density),
         )
-
-    def _affinity_of(self, graph: NeighborGraph) -> Affinity:
-        self.gamma_ = fastest_growth(graph) if self.gamma is None else self.gamma
-        return Gaussian(gamma=self.gamma_)
 
     def _make_posed(self, **fields: Any) -> "PosedRandomWalk":
         return PosedRandomWalk(**fields, t=check_nonnegative("t", self.t))
@@ -204,6 +195,7 @@ class RandomWalkWeights:
     """
 
     source: WeightRows
+    own: Array  # (n_train,): weights of self-transitions
     factor: sparse.dia_array  # (n_train, n_train): (density / max_density) ** -alpha
     alpha: float
     max_density: float
@@ -229,14 +221,17 @@ class RandomWalkWeights:
         known = self.identical(X)
         old = np.flatnonzero(known >= 0)
         W = sparse.diags_array(np.exp(np.where(known >= 0, log_scale, 0.0))) @ W
-        W += sparse.coo_array((np.ones(len(old)), (old, known[old])), shape=W.shape)
+        W += sparse.coo_array((self.own[known[old]], (old, known[old])), shape=W.shape)
         return W, np.where(known >= 0, 0.0, log_scale), nearest
 
     def _log_density(self, W: sparse.csr_array, log_scale: Array) -> Array:
         """Logarithm of the density, relative to the largest at a training point."""
         total = np.asarray(W.sum(axis=1)).ravel()
-        # As at training points, whose density includes their own weight 1, it is at least 1.
-        log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, 0.0)
+        # The density at a training point is at least its own weight. Without a lower bound, that
+        # of points far from the data would vanish.
+        with np.errstate(divide="ignore"):
+            least = np.log(self.own.min())
+        log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, least)
         return np.asarray(log_density - np.log(self.max_density))
 
     def identical(self, X: Matrix) -> IntArray:
@@ -244,20 +239,8 @@ class RandomWalkWeights:
         return self.source.identical(X)
 
 
-def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
-    """Return the gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
-
-    With it the weights connect neighbors but do not average over the shape of the manifold; twice
-    the rate of change estimates the dimension.
-    """
-    degree = max(1, len(graph.distances) // graph.n_query)
-    chosen = np.zeros(graph.n_query, dtype=bool)
-    # All edges of a sample of rows, so that near and far neighbors are represented equally.
-    chosen[spread_rows(graph.n_query, max(1, edges // degree))] = True
-    lengths = graph.distances[chosen[graph.rows]]
-    lengths = lengths[lengths > 0]
-    unit = float(np.median(lengths))
-    check_range(unit)  # gamma is one over a squared length
-    squared = (lengths / unit) ** 2
-    widths, slope = kernel_growth(squared, own=float(chosen.sum()))
-    return float(1 / widths[int(np.argmax(slope))] / unit / unit)
+def _self_weights(source: WeightRows, data: Input) -> Array:
+    """Weights of self-transitions: those of the kernel at distance zero, or those given."""
+    if isinstance(source, GraphWeights):
+        return source.self_weights
+    return np.asarray(data.rows.diagonal(), dtype=np.float64)

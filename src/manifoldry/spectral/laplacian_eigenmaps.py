@@ -55,15 +55,8 @@ class LaplacianEigenmaps(SpectralEmbedder):
     {radius}
     {metric}
     {metric_params}
-    affinity : str or Affinity, default=None
-        Weights of the edges. ``"self_tuning"``: Gaussian with a bandwidth that adapts to the local
-        density, so that outliers stay connected. ``"gaussian"``: exp(−gamma·d²). ``"binary"``: 1
-        for each edge. ``"precomputed"``: `X` is a symmetric matrix of weights. Or an object of
-        :mod:`manifoldry.affinity`. None means ``"self_tuning"``, or ``"gaussian"`` if `gamma` is
-        set.
-    gamma : float, default=None
-        Coefficient of ``affinity="gaussian"``. None means one over the median squared distance to
-        the farthest neighbor.
+    {graph_affinity}
+    {graph_gamma}
     normalization : {"rw", "sym", "none"}, default="rw"
         ``"rw"``: eigenvectors f of L f = λ D f (random walk); ``"sym"``: D^½·f, the eigenvectors of
         D^−½·L·D^−½; ``"none"``: eigenvectors of L = D − W.
