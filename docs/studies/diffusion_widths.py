@@ -33,8 +33,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from manifoldry import DiffusionMaps, NeighborGraph
-from manifoldry.affinity import Affinity, Binary, Entropic, Gaussian, SelfTuning
-from manifoldry.affinity.bandwidths import kernel_growth
+from manifoldry.affinity import Binary, Entropic, Gaussian, SelfTuning
 from manifoldry.affinity.gaussian import SelfTuningWeights
 from manifoldry.datasets import (
     load_coil20,
@@ -47,17 +46,6 @@ from manifoldry.datasets import (
 from manifoldry.dimension import maximum_likelihood
 
 N_COORDINATES, N_NEIGHBORS = 6, 20
-
-
-@dataclass(frozen=True)
-class FastestGrowth(Affinity):
-    """The former default: the width at which the sum of the kernel grows fastest."""
-
-    def fit(self, graph):
-        squared = graph.distances[graph.distances > 0] ** 2
-        unit = np.median(squared)
-        widths, slope = kernel_growth(squared / unit, own=float(graph.n_query))
-        return Gaussian(gamma=float(1 / widths[np.argmax(slope)] / unit)).fit(graph)
 
 
 @dataclass(frozen=True)
@@ -105,8 +93,8 @@ def variable_bandwidth(X, alpha):
 
 
 CANDIDATES = {
-    "fixed, fastest growth": embedded(FastestGrowth()),
-    "fixed, median": embedded("gaussian"),
+    "fixed, fastest growth": embedded("gaussian"),
+    "fixed, median": embedded(Gaussian()),
     "self-tuning": embedded("self_tuning"),
     "self-tuning, arithmetic": embedded(ArithmeticMean()),
     "entropic": embedded(Entropic()),

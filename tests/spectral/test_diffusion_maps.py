@@ -5,15 +5,28 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
-from manifoldry import DiffusionMaps, NeighborGraph
+from manifoldry import DiffusionMaps, LaplacianEigenmaps, NeighborGraph
+from manifoldry.affinity import Entropic, SelfTuning
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
+from manifoldry.spectral.diffusion_maps import fastest_growth
 
 
-
-def uneven_circle(n=400):
-    turn = np.linspace(0, 2 * np.pi, n, endpoint=False)
-    angle = turn + 0.7 * np.sin(turn)
+def circle(angle):
     return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+TURN = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+
+
+def uneven_circle():
+    """Six times denser on one side; TURN is 2π times the fraction of points up to each one."""
+    return circle(TURN + 0.7 * np.sin(TURN))
+
+
+def peak(Y):
+    """Largest fraction of a coordinate's variance that one point holds."""
+    squared = (Y - Y.mean(axis=0)) ** 2
+    return (squared.max(axis=0) / squared.sum(axis=0)).max()
 
 
 def walk(X, gamma, alpha):
@@ -60,16 +73,6 @@ def test_tiny_data_have_all_their_coordinates():
         assert (Y.std(axis=0) > 1e-3).all()
 
 
-def test_outliers_do_not_dominate_the_walk():
-    """Two points near each other and far from the rest must not get all of the probability."""
-    X = np.random.default_rng(0).normal(size=(200, 3))
-    X[:2] = [[30, 0, 0], [31, 0, 0]]
-    with pytest.warns(DisconnectedGraphWarning, match=r"affinity.*smaller gamma"):
-        Y = DiffusionMaps(disconnected="largest").fit_transform(X)
-    assert np.isnan(Y[:2]).all()
-    assert np.nanmax(np.abs(Y)) < 10
-
-
 def test_coordinates_of_vanishing_eigenvalues_are_reported():
     X = np.random.default_rng(0).normal(size=(50, 3))
     with pytest.warns(RankWarning, match=r"2 of n_components=2 .*t=1000000\.0 vanish"):
@@ -82,17 +85,53 @@ def test_a_sparse_graph_is_used_as_it_is():
     assert DiffusionMaps(metric="precomputed").fit(D).affinity_.nnz <= 60 * 13
 
 
-def test_alpha_removes_the_density():
-    X = uneven_circle()
-    assert explained(DiffusionMaps().fit_transform(X), X) > 0.99
-    assert explained(DiffusionMaps(alpha=0).fit_transform(X), X) < 0.97
-
-
 def test_more_steps_damp_small_eigenvalues():
     X = uneven_circle()
     once, often = (DiffusionMaps(4, t=t).fit(X) for t in (1, 10))
     ratio = np.linalg.norm(often.embedding_, axis=0) / np.linalg.norm(once.embedding_, axis=0)
     np.testing.assert_allclose(ratio, once.transition_eigenvalues_**9, rtol=1e-6)
+
+
+def test_outliers_do_not_dominate_the_walk():
+    """Two points near each other and far from the rest must not get all of the probability."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[:2] = [[30, 0, 0], [31, 0, 0]]
+    with pytest.warns(DisconnectedGraphWarning, match=r"affinity.*smaller gamma"):
+        Y = DiffusionMaps(affinity="gaussian", disconnected="largest").fit_transform(X)
+    assert np.isnan(Y[:2]).all()
+    assert np.nanmax(np.abs(Y)) < 10
+
+
+def test_alpha_of_one_removes_the_density_from_kernels_of_fixed_width():
+    """Laplace–Beltrami eigenfunctions of the circle are cosine and sine of the angle."""
+    X = uneven_circle()
+    found = {
+        alpha: explained(DiffusionMaps(affinity="gaussian", alpha=alpha).fit_transform(X), X)
+        for alpha in (0, 0.5, 1)
+    }
+    assert found[1] > 0.999
+    assert found[0.5] < 0.95
+    assert found[0] < 0.95
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5, 1])
+@pytest.mark.parametrize("affinity", ["self_tuning", "binary", Entropic()])
+def test_with_local_widths_the_data_are_evenly_dense_for_every_alpha(affinity, alpha):
+    """Eigenfunctions of the metric p^(2/m)·g, here cosine and sine of the fraction of points."""
+    X = uneven_circle()
+    Y = DiffusionMaps(n_neighbors=20, affinity=affinity, alpha=alpha).fit_transform(X)
+    assert explained(Y, circle(TURN)) > 0.999
+    assert explained(Y, X) < 0.95
+
+
+@pytest.mark.parametrize("affinity", ["self_tuning", "gaussian"])
+def test_new_points_on_the_circle(affinity):
+    X = uneven_circle()
+    truth = X if affinity == "gaussian" else circle(TURN)
+    model = DiffusionMaps(affinity=affinity).fit(X[::2])
+    everyone = np.vstack([model.embedding_, model.transform(X[1::2])])
+    assert explained(everyone, np.vstack([truth[::2], truth[1::2]])) > 0.99
+    assert model.extension_error(X[::2]) < 1e-10
 
 
 def test_the_bandwidth_scales_with_the_data_and_its_slope_is_the_dimension():
@@ -105,14 +144,6 @@ def test_the_bandwidth_scales_with_the_data_and_its_slope_is_the_dimension():
     sums = [np.exp(-D2 * gamma / factor).sum() for factor in (0.8, 1.25)]
     slope = np.log(sums[1] / sums[0]) / np.log(1.25 / 0.8)
     assert 1.5 < 2 * slope < 2.1
-
-
-def test_new_points_on_the_circle():
-    X = uneven_circle()
-    model = DiffusionMaps().fit(X[::2])
-    everyone = np.vstack([model.embedding_, model.transform(X[1::2])])
-    assert explained(everyone, np.vstack([X[::2], X[1::2]])) > 0.99
-    assert model.extension_error(X[::2]) < 1e-10
 
 
 def test_the_bandwidth_does_not_depend_on_how_edges_are_sampled():

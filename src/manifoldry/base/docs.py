@@ -49,10 +49,6 @@ affinity : str or Affinity, default=None
     for each edge. ``"precomputed"``: `X` is a symmetric matrix of weights. Or an object of
     :mod:`manifoldry.affinity`. None means ``"self_tuning"``, or ``"gaussian"`` if `gamma` is
     set.""",
-    "graph_gamma": """\
-gamma : float, default=None
-    Coefficient of ``affinity="gaussian"``. None means one over the median squared distance to
-    the farthest neighbor.""",
     "disconnected": """\
 What to do if the neighbor graph is not connected; see
 :class:`~manifoldry.neighbors.DisconnectedPolicy`.""",

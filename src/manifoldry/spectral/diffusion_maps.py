@@ -1,24 +1,37 @@
 """Diffusion maps."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.affinity import Affinity
+from manifoldry.affinity import Affinity, Gaussian
+from manifoldry.affinity.bandwidths import kernel_growth
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.exceptions import RankWarning, warn
-from manifoldry.extension.laplacian import GraphWeights, Normalization, WeightRows
+from manifoldry.extension.laplacian import (
+    GraphWeights,
+    LaplacianExtension,
+    Normalization,
+    WeightRows,
+)
+from manifoldry.extension.random_walk import RandomWalkWeights
+from manifoldry.neighbors.distances import check_range
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
     PosedLaplacian,
     TrainingWeights,
 )
-from manifoldry.util.checks import check_nonnegative
-from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.spectral.pseudotime import pseudotime_from
+from manifoldry.util.checks import check_below, check_count, check_nonnegative
+from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.validation import spread_rows
 
 
 @shared_docs
@@ -41,7 +54,9 @@ class DiffusionMaps(LaplacianEigenmaps):
     {metric}
     {metric_params}
     {graph_affinity}
-    {graph_gamma}
+    gamma : float, default=None
+        Coefficient of ``affinity="gaussian"``. None means the value at which the logarithm of the
+        sum of all weights changes fastest with log gamma.
     alpha : float, default=1.0
         Exponent of the density normalization: 0 means none, ½ gives Fokker–Planck diffusion, 1 the
         Laplace–Beltrami operator.
@@ -61,6 +76,8 @@ class DiffusionMaps(LaplacianEigenmaps):
     embedding_ : array of shape (n_samples, n_components)
         Coordinates ℓᵗ·ψ of the training points; the eigenvectors ψ have unit variance under the
         stationary distribution of the random walk.
+    gamma_ : float or None
+        Value of gamma that was used; None with other affinities.
     transition_eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues ℓ of the transition matrix after the trivial 1.
     affinity_ : sparse array of shape (n_samples, n_samples)
@@ -150,6 +167,73 @@ class DiffusionMaps(LaplacianEigenmaps):
             source=RandomWalkWeights(weighted.source, own, factor, alpha, max_density),
         )
 
+    def _affinity_of(self, graph: NeighborGraph) -> Affinity:
+        affinity = super()._affinity_of(graph)
+        if self.affinity == "gaussian" and self.gamma is None:
+            affinity = Gaussian(gamma=fastest_growth(graph))
+        self.gamma_ = affinity.gamma if isinstance(affinity, Gaussian) else None
+        return affinity
+
+    def pseudotime(self, root: Any) -> Array:
+        """Return the diffusion pseudotime of the training points: their distance from a root.
+
+        It compares how often random walks of all lengths from two points visit each point
+        (Haghverdi et al. 2016): √Σₖ (ℓₖ/(1 − ℓₖ))²·(ψₖ(i) − ψₖ(root))². Use it to order points
+        along a process that starts at the root, such as cells that differentiate. The sum has the
+        `n_components` eigenpairs of the fit, those with ℓ > 0, so distances are lower bounds. A
+        warning says if the last of them is not negligible; 15 usually suffice. The number of
+        steps `t` does not matter.
+
+        Parameters
+        ----------
+        root : int or array of shape (n_features,)
+            Index of a training point, or a row of data, which is embedded like a new point.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Distances, not scaled; infinite for points in other connected components than the
+            root, NaN for points that are not embedded.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manifoldry import DiffusionMaps
+        >>> time = np.linspace(0, 1, 200)
+        >>> X = np.column_stack([np.cos(3 * time), np.sin(3 * time)])
+        >>> order = DiffusionMaps(15).fit(X).pseudotime(root=0)
+        >>> bool((np.diff(order) > 0).all())
+        True
+        """
+        check_is_fitted(self)
+        extension = self.extension_
+        if not isinstance(extension, LaplacianExtension):
+            raise ValueError(
+                "pseudotime needs the eigenfunctions of the random walk, but the extension is a "
+                f"{type(extension).__name__}; fit DiffusionMaps itself, with extension=None"
+            )
+        return pseudotime_from(*self._functions_at(root, extension), extension)
+
+    def _functions_at(self, root: Any, extension: LaplacianExtension) -> tuple[Array, int]:
+        """Return the functions of the extension at a root, and its connected component."""
+        if isinstance(root, Integral):
+            bound = len(self.embedding_)
+            known = int(check_below("root", check_count("root", root, 0), bound, "n_samples"))
+        else:
+            row = self._read_new(np.reshape(root, (1, -1)) if np.ndim(root) == 1 else root)
+            if row.shape[0] != 1:
+                raise ValueError(f"root has {row.shape[0]} rows; pass one")
+            known = int(self._identical_training_rows(row)[0])
+            if known < 0:
+                f, component = extension.component_coordinates(row)
+                return f[0], int(component[0])
+        if self.component_labels_[known] < 0:
+            raise ValueError(
+                f"the root, training point {known}, is not embedded, because it is not in the "
+                "largest connected component; pass another one, or disconnected='separate'"
+            )
+        return extension.functions[known], int(self.component_labels_[known])
+
     def _make_posed(self, **fields: Any) -> "PosedRandomWalk":
         return PosedRandomWalk(**fields, t=check_nonnegative("t", self.t))
 
@@ -187,60 +271,27 @@ def decay(values: Array, t: float) -> Array:
     return np.asarray(np.maximum(1 - values, 0.0) ** t)
 
 
-@dataclass(frozen=True, eq=False)
-class RandomWalkWeights:
-    """Weights of new points, including self-transitions, divided by the density at both ends.
-
-    A new point has a self-transition only if it coincides with a training point.
-    """
-
-    source: WeightRows
-    own: Array  # (n_train,): weights of self-transitions
-    factor: sparse.dia_array  # (n_train, n_train): (density / max_density) ** -alpha
-    alpha: float
-    max_density: float
-
-    @property
-    def n_train(self) -> int:
-        """Number of training points."""
-        return self.source.n_train
-
-    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
-        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
-        W, log_scale, nearest = self._with_self_transitions(X)
-        log_density = self._log_density(W, log_scale)
-        return sparse.csr_array(W @ self.factor), log_scale - self.alpha * log_density, nearest
-
-    def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
-        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
-        log_density = self._log_density(*self._with_self_transitions(X)[:2])
-        return self.source.among(X, log_scale + 2 * self.alpha * log_density)
-
-    def _with_self_transitions(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
-        W, log_scale, nearest = self.source.rows(X)
-        known = self.identical(X)
-        old = np.flatnonzero(known >= 0)
-        W = sparse.diags_array(np.exp(np.where(known >= 0, log_scale, 0.0))) @ W
-        W += sparse.coo_array((self.own[known[old]], (old, known[old])), shape=W.shape)
-        return W, np.where(known >= 0, 0.0, log_scale), nearest
-
-    def _log_density(self, W: sparse.csr_array, log_scale: Array) -> Array:
-        """Logarithm of the density, relative to the largest at a training point."""
-        total = np.asarray(W.sum(axis=1)).ravel()
-        # The density at a training point is at least its own weight. Without a lower bound, that
-        # of points far from the data would vanish.
-        with np.errstate(divide="ignore"):
-            least = np.log(self.own.min())
-        log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, least)
-        return np.asarray(log_density - np.log(self.max_density))
-
-    def identical(self, X: Matrix) -> IntArray:
-        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
-        return self.source.identical(X)
-
-
 def _self_weights(source: WeightRows, data: Input) -> Array:
     """Weights of self-transitions: those of the kernel at distance zero, or those given."""
     if isinstance(source, GraphWeights):
         return source.self_weights
     return np.asarray(data.rows.diagonal(), dtype=np.float64)
+
+
+def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
+    """Return the gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
+
+    With it the weights connect neighbors but do not average over the shape of the manifold; twice
+    the rate of change estimates the dimension.
+    """
+    degree = max(1, len(graph.distances) // graph.n_query)
+    chosen = np.zeros(graph.n_query, dtype=bool)
+    # All edges of a sample of rows, so that near and far neighbors are represented equally.
+    chosen[spread_rows(graph.n_query, max(1, edges // degree))] = True
+    lengths = graph.distances[chosen[graph.rows]]
+    lengths = lengths[lengths > 0]
+    unit = float(np.median(lengths))
+    check_range(unit)  # gamma is one over a squared length
+    squared = (lengths / unit) ** 2
+    widths, slope = kernel_growth(squared, own=float(chosen.sum()))
+    return float(1 / widths[int(np.argmax(slope))] / unit / unit)

@@ -56,7 +56,9 @@ class LaplacianEigenmaps(SpectralEmbedder):
     {metric}
     {metric_params}
     {graph_affinity}
-    {graph_gamma}
+    gamma : float, default=None
+        Coefficient of ``affinity="gaussian"``. None means one over the median squared distance to
+        the farthest neighbor.
     normalization : {"rw", "sym", "none"}, default="rw"
         ``"rw"``: eigenvectors f of L f = λ D f (random walk); ``"sym"``: D^½·f, the eigenvectors of
         D^−½·L·D^−½; ``"none"``: eigenvectors of L = D − W.
