@@ -1,6 +1,6 @@
 """Diffusion maps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -12,7 +12,7 @@ from manifoldry.affinity import Affinity, Gaussian
 from manifoldry.affinity.bandwidths import kernel_growth
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.eigen import EigenSolver, Spectra
+from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.extension.laplacian import (
     GraphWeights,
@@ -30,7 +30,7 @@ from manifoldry.spectral.laplacian_eigenmaps import (
 )
 from manifoldry.spectral.pseudotime import pseudotime_from
 from manifoldry.util.checks import check_below, check_count, check_nonnegative
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import spread_rows
 
 
@@ -173,6 +173,11 @@ class DiffusionMaps(LaplacianEigenmaps):
             affinity = Gaussian(gamma=fastest_growth(graph))
         self.gamma_ = affinity.gamma if isinstance(affinity, Gaussian) else None
         return affinity
+
+    def _components(self, problem: SpectralProblem, weighted: TrainingWeights) -> list[IntArray]:
+        # A weight is negligible in comparison with self-transitions, which the Laplacian omits.
+        with_loops = problem.operator + sparse.diags_array(weighted.matrix.diagonal())
+        return super()._components(replace(problem, operator=with_loops), weighted)
 
     def pseudotime(self, root: Any) -> Array:
         """Return the diffusion pseudotime of the training points: their distance from a root.
