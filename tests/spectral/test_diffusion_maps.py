@@ -80,6 +80,19 @@ def test_coordinates_of_vanishing_eigenvalues_are_reported():
         DiffusionMaps(t=1e6).fit(X)
 
 
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_given_weights_are_used_with_their_diagonal(alpha):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    W = np.exp(-0.5 * cdist(X, X) ** 2)
+    given = DiffusionMaps(affinity="precomputed", alpha=alpha).fit(W[:50, :50])
+    model = DiffusionMaps(n_neighbors=49, gamma=0.5, alpha=alpha).fit(X[:50])
+    np.testing.assert_allclose(given.embedding_, model.embedding_, atol=1e-9)
+    np.testing.assert_allclose(given.transform(W[50:, :50]), model.transform(X[50:]), atol=1e-9)
+    lazy = DiffusionMaps(affinity="precomputed", alpha=0).fit(W[:50, :50] + 5 * np.eye(50))
+    assert lazy.transition_eigenvalues_[0] > given.transition_eigenvalues_[0]
+    assert (lazy.affinity_.diagonal() == 6).all()
+
+
 def test_a_sparse_graph_is_used_as_it_is():
     X = np.random.default_rng(0).normal(size=(60, 3))
     D = kneighbors_graph(X, 6, mode="distance")

@@ -155,6 +155,7 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     def _training_weights(self, data: Input) -> TrainingWeights:
         alpha = check_nonnegative("alpha", self.alpha)
+        self.gamma_: float | None = None
         weighted = super()._training_weights(data)
         own = _self_weights(weighted.source, data)
         W = weighted.matrix + sparse.diags_array(own)
@@ -171,7 +172,8 @@ class DiffusionMaps(LaplacianEigenmaps):
         affinity = super()._affinity_of(graph)
         if self.affinity == "gaussian" and self.gamma is None:
             affinity = Gaussian(gamma=fastest_growth(graph))
-        self.gamma_ = affinity.gamma if isinstance(affinity, Gaussian) else None
+        if isinstance(affinity, Gaussian):
+            self.gamma_ = affinity.gamma
         return affinity
 
     def _components(self, problem: SpectralProblem, weighted: TrainingWeights) -> list[IntArray]:
