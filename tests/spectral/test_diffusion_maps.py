@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh_tridiagonal
 from scipy.spatial.distance import cdist
-from sklearn.neighbors import kneighbors_graph
+from sklearn.base import clone
+from sklearn.metrics import r2_score
+from sklearn.neighbors import KNeighborsRegressor, kneighbors_graph
 
-from manifoldry import DiffusionMaps, NeighborGraph
-from manifoldry.affinity import Entropic
+from manifoldry import DiffusionMaps, NeighborGraph, NonRedundant
+from manifoldry.affinity import Entropic, SelfTuning
+from manifoldry.datasets import make_s_curve
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
+from manifoldry.metrics import kernel_loss
 from manifoldry.spectral.diffusion_maps import fastest_growth
 
 
@@ -185,3 +189,28 @@ def test_the_bandwidth_does_not_depend_on_how_edges_are_sampled():
     whole = fastest_growth(graph)
     for edges in (4000, 3999, 8000):
         assert 0.6 < fastest_growth(graph, edges) / whole < 1.6
+
+
+AFFINITIES = ["self_tuning", "gaussian", "binary", Entropic(), SelfTuning(symmetrize="mean")]
+
+
+@pytest.mark.parametrize("affinity", AFFINITIES, ids=str)
+def test_new_points_and_metrics_with_every_affinity(affinity):
+    X, truth = make_s_curve(300, random_state=0)
+    new, true_new = make_s_curve(50, random_state=1)
+    model = DiffusionMaps(affinity=affinity).fit(X)
+    assert model.extension_error(X) < 1e-10
+    regression = KNeighborsRegressor(5).fit(model.embedding_, truth[:, 0])
+    assert r2_score(true_new[:, 0], regression.predict(model.transform(new))) > 0.95
+    assert model.score(new) > 0.5
+    assert 0 < kernel_loss(model, new).losses[-1] < 1
+    assert NonRedundant(clone(model)).fit(X).embedding_.shape == (300, 2)
+
+
+def test_an_affinity_object_sets_the_number_of_neighbors():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    assert DiffusionMaps(affinity=Entropic(20)).fit(X).affinity_.nnz > 100 * 60
+    with pytest.raises(ValueError, match=r"gamma=1\.0 is not used by affinity='binary'"):
+        DiffusionMaps(affinity="binary", gamma=1.0).fit(X)
+    with pytest.raises(ValueError, match="affinity='cosine' must be one of"):
+        DiffusionMaps(affinity="cosine").fit(X)
