@@ -223,8 +223,8 @@ ESTIMATORS = [
         keeps_pairs=True,
     ),
     C(
-        "DiffusionMaps-entropic",
-        partial(mf.DiffusionMaps, affinity=Entropic()),
+        "DiffusionMaps-self_tuning",
+        partial(mf.DiffusionMaps, affinity="self_tuning"),
         on_graph=True,
         keeps_pairs=True,
     ),

@@ -47,8 +47,7 @@ affinity : str or Affinity, default=None
     Weights of the edges. ``"self_tuning"``: Gaussian with a bandwidth that adapts to the local
     density, so that outliers stay connected. ``"gaussian"``: exp(−gamma·d²). ``"binary"``: 1
     for each edge. ``"precomputed"``: `X` is a symmetric matrix of weights. Or an object of
-    :mod:`manifoldry.affinity`. None means ``"self_tuning"``, or ``"gaussian"`` if `gamma` is
-    set.""",
+    :mod:`manifoldry.affinity`. With a `gamma`, None means ``"gaussian"``.""",
     "disconnected": """\
 What to do if the neighbor graph is not connected; see
 :class:`~manifoldry.neighbors.DisconnectedPolicy`.""",

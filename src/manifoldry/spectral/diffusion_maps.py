@@ -8,8 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.affinity import Affinity, Gaussian
-from manifoldry.affinity.bandwidths import kernel_growth
+from manifoldry.affinity import Affinity, Entropic, Gaussian
+from manifoldry.affinity.entropic import DEFAULT_PERPLEXITY
+from manifoldry.affinity.gaussian import GaussianWeights
+from manifoldry.affinity.growth import fastest_growth
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
@@ -21,7 +23,6 @@ from manifoldry.extension.laplacian import (
     WeightRows,
 )
 from manifoldry.extension.random_walk import RandomWalkWeights
-from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
@@ -31,7 +32,6 @@ from manifoldry.spectral.laplacian_eigenmaps import (
 from manifoldry.spectral.pseudotime import pseudotime_from
 from manifoldry.util.checks import check_below, check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, RandomState
-from manifoldry.util.validation import spread_rows
 
 
 @shared_docs
@@ -40,10 +40,12 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     Euclidean distances in the embedding approximate diffusion distances, which compare the
     distributions of a random walk after `t` steps from two points. Transition probabilities are
-    proportional to Gaussian weights, divided by the density at both points to the power `alpha`;
-    coordinates are the right eigenvectors of the transition matrix times their eigenvalues to the
-    power `t`. Use it as a version of Laplacian eigenmaps that, with ``alpha=1``, does not depend on
-    the sampling density.
+    proportional to the weights of neighbors, divided by the density at both points to the power
+    `alpha`; coordinates are the right eigenvectors of the transition matrix times their
+    eigenvalues to the power `t`. By default steps are as long as the local density requires, so
+    that no coordinate shows a single outlier; every region counts by its number of points. With
+    ``affinity="gaussian", alpha=1`` the result does not depend on the density, but on outliers.
+    Use it for branches and slow processes; :meth:`pseudotime` orders points along them.
 
     Parameters
     ----------
@@ -54,12 +56,16 @@ class DiffusionMaps(LaplacianEigenmaps):
     {metric}
     {metric_params}
     {graph_affinity}
+        Otherwise None means entropic weights: a Gaussian around each point, as wide as a
+        perplexity of two thirds of the number of neighbors, at most 30, requires.
     gamma : float, default=None
         Coefficient of ``affinity="gaussian"``. None means the value at which the logarithm of the
         sum of all weights changes fastest with log gamma.
-    alpha : float, default=1.0
-        Exponent of the density normalization: 0 means none, ½ gives Fokker–Planck diffusion, 1 the
-        Laplace–Beltrami operator.
+    alpha : float, default=None
+        Exponent of the density normalization: 0 means none; with ``affinity="gaussian"``, ½ gives
+        Fokker–Planck diffusion and 1 the Laplace–Beltrami operator, whatever the density. None
+        means 1 with ``affinity="gaussian"`` and 0 otherwise: bandwidths that follow the density
+        leave `alpha` almost nothing to do.
     t : float, default=1.0
         Number of steps of the random walk.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
@@ -76,12 +82,14 @@ class DiffusionMaps(LaplacianEigenmaps):
     embedding_ : array of shape (n_samples, n_components)
         Coordinates ℓᵗ·ψ of the training points; the eigenvectors ψ have unit variance under the
         stationary distribution of the random walk.
+    alpha_ : float
+        Value of alpha that was used.
     gamma_ : float or None
         Value of gamma that was used; None with other affinities.
     transition_eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues ℓ of the transition matrix after the trivial 1.
     affinity_ : sparse array of shape (n_samples, n_samples)
-        Weights after the density normalization.
+        Weights after the density normalization, with those of self-transitions.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
@@ -103,7 +111,8 @@ class DiffusionMaps(LaplacianEigenmaps):
     >>> angle = turn + 0.7 * np.sin(turn)  # six times denser on one side than on the other
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
     >>> for alpha in (0, 1):  # how far the map is from a circle, with and without the density
-    ...     radius = np.linalg.norm(DiffusionMaps(alpha=alpha).fit_transform(X), axis=1)
+    ...     Y = DiffusionMaps(affinity="gaussian", alpha=alpha).fit_transform(X)
+    ...     radius = np.linalg.norm(Y, axis=1)
     ...     print(round(radius.std() / radius.mean(), 2))
     0.74
     0.0
@@ -118,7 +127,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         metric_params: dict[str, Any] | None = None,
         affinity: str | Affinity | None = None,
         gamma: float | None = None,
-        alpha: float = 1.0,
+        alpha: float | None = None,
         t: float = 1.0,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
@@ -145,6 +154,8 @@ class DiffusionMaps(LaplacianEigenmaps):
     # Default number of neighbors: more would connect the layers of a rolled-up manifold, fewer
     # would not remove the effect of the density.
     _usual_neighbors = 20
+    # Perplexity of the default weights, from docs/studies/diffusion_widths.py.
+    _perplexity_per_neighbor = 2 / 3
 
     # Parameters of the parent class that are fixed here.
     radius = None
@@ -154,9 +165,11 @@ class DiffusionMaps(LaplacianEigenmaps):
         return super()._default_neighbors(n) or min(self._usual_neighbors, n - 1)
 
     def _training_weights(self, data: Input) -> TrainingWeights:
-        alpha = check_nonnegative("alpha", self.alpha)
+        if self.alpha is not None:
+            check_nonnegative("alpha", self.alpha)
         self.gamma_: float | None = None
         weighted = super()._training_weights(data)
+        self.alpha_ = alpha = self._resolve_alpha(weighted.source)
         own = _self_weights(weighted.source, data)
         W = weighted.matrix + sparse.diags_array(own)
         density = np.asarray(W.sum(axis=1)).ravel()
@@ -167,6 +180,16 @@ class DiffusionMaps(LaplacianEigenmaps):
             matrix=sparse.csr_array(factor @ W @ factor),
             source=RandomWalkWeights(weighted.source, own, factor, alpha, max_density),
         )
+
+    def _resolve_alpha(self, source: WeightRows) -> float:
+        if self.alpha is not None:
+            return float(self.alpha)
+        fixed = isinstance(source, GraphWeights) and isinstance(source.weights, GaussianWeights)
+        return 1.0 if fixed else 0.0
+
+    def _default_affinity(self, graph: NeighborGraph) -> Affinity:
+        perplexity = self._perplexity_per_neighbor * float(np.median(np.diff(graph.indptr)))
+        return Entropic(min(DEFAULT_PERPLEXITY, max(1.0, perplexity)))
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         affinity = super()._affinity_of(graph)
@@ -209,7 +232,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         >>> time = np.linspace(0, 1, 200)
         >>> X = np.column_stack([np.cos(3 * time), np.sin(3 * time)])
         >>> order = DiffusionMaps(15).fit(X).pseudotime(root=0)
-        >>> bool((np.diff(order) > 0).all())
+        >>> bool(np.corrcoef(np.argsort(order), np.arange(200))[0, 1] > 0.99)
         True
         """
         check_is_fitted(self)
@@ -283,22 +306,3 @@ def _self_weights(source: WeightRows, data: Input) -> Array:
     if isinstance(source, GraphWeights):
         return source.self_weights
     return np.asarray(data.rows.diagonal(), dtype=np.float64)
-
-
-def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
-    """Return the gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
-
-    With it the weights connect neighbors but do not average over the shape of the manifold; twice
-    the rate of change estimates the dimension.
-    """
-    degree = max(1, len(graph.distances) // graph.n_query)
-    chosen = np.zeros(graph.n_query, dtype=bool)
-    # All edges of a sample of rows, so that near and far neighbors are represented equally.
-    chosen[spread_rows(graph.n_query, max(1, edges // degree))] = True
-    lengths = graph.distances[chosen[graph.rows]]
-    lengths = lengths[lengths > 0]
-    unit = float(np.median(lengths))
-    check_range(unit)  # gamma is one over a squared length
-    squared = (lengths / unit) ** 2
-    widths, slope = kernel_growth(squared, own=float(chosen.sum()))
-    return float(1 / widths[int(np.argmax(slope))] / unit / unit)

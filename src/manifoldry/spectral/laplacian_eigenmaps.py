@@ -56,6 +56,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
     {metric}
     {metric_params}
     {graph_affinity}
+        Otherwise None means ``"self_tuning"``.
     gamma : float, default=None
         Coefficient of ``affinity="gaussian"``. None means one over the median squared distance to
         the farthest neighbor.
@@ -202,7 +203,10 @@ class LaplacianEigenmaps(SpectralEmbedder):
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         options = (*AFFINITIES, "precomputed")
-        return resolve_affinity(self.affinity, self.gamma, SelfTuning(), options)
+        return resolve_affinity(self.affinity, self.gamma, self._default_affinity(graph), options)
+
+    def _default_affinity(self, graph: NeighborGraph) -> Affinity:
+        return SelfTuning()
 
 
 class TrainingWeights(NamedTuple):
