@@ -120,6 +120,33 @@ def test_outliers_do_not_dominate_the_walk():
     assert np.nanmax(np.abs(Y)) < 10
 
 
+def uneven_clusters():
+    """Five clusters with densities from 1 to 10⁵ and twenty points far from all of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 5)) * np.repeat(10 ** -np.linspace(0, 1, 5), 200)[:, None]
+    return np.vstack([X + np.repeat(3 * np.eye(5), 200, axis=0), 30 * rng.normal(size=(20, 5))])
+
+
+def test_no_coordinate_shows_a_single_outlier():
+    X = uneven_clusters()
+    assert peak(DiffusionMaps(6).fit_transform(X)) < 0.05
+    with pytest.warns(DisconnectedGraphWarning):
+        former = DiffusionMaps(6, affinity="gaussian").fit_transform(X)
+    assert peak(former) > 0.2
+
+
+@pytest.mark.parametrize("affinity", [None, "gaussian"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+def test_heavy_tails_are_not_refused(seed, affinity):
+    """Weights that vanish beside self-transitions separate components, whatever their size."""
+    rng = np.random.default_rng(seed)
+    for X in (rng.standard_cauchy((500, 3)), rng.lognormal(0, 2, (500, 3))):
+        Y = DiffusionMaps(affinity=affinity).fit_transform(X)
+        assert np.isfinite(Y).all()
+        assert peak(Y) < 0.05 or affinity == "gaussian"
+
+
 def test_alpha_of_one_removes_the_density_from_kernels_of_fixed_width():
     """Laplace–Beltrami eigenfunctions of the circle are cosine and sine of the angle."""
     X = uneven_circle()
