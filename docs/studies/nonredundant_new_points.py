@@ -23,7 +23,7 @@ DATA = {
     "strip": (make_strip, {"aspect": 3.5}, 2),
     "ring": (make_ring, {}, 3),
 }
-METHODS = [LaplacianEigenmaps(), DiffusionMaps(), Isomap(), KernelPCA()]
+METHODS = [LaplacianEigenmaps(), DiffusionMaps(affinity="gaussian"), Isomap(), KernelPCA()]
 
 
 def rules(model, new):

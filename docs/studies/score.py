@@ -11,6 +11,7 @@ import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -80,7 +81,7 @@ METHODS: dict[str, Callable] = {
     "non-redundant": lambda d, i, gamma: NonRedundant(
         LaplacianEigenmaps(n_neighbors=NEIGHBORS[i]), d
     ),
-    "diffusion maps": of_graph(DiffusionMaps),
+    "diffusion maps": of_graph(partial(DiffusionMaps, affinity="gaussian")),
     "Isomap": of_graph(Isomap),
     "LLE": of_graph(LLE),
     "LTSA": of_graph(LTSA),

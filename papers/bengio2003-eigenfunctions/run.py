@@ -392,8 +392,12 @@ GRAPH_METHODS = {
     "spectral clustering, n/10 neighbors": GraphMethod(
         lambda n: SpectralClustering(2, n_neighbors=n // 10), 2
     ),
-    "diffusion maps, 20 neighbors": GraphMethod(lambda n: DiffusionMaps(2, n_neighbors=20), 3),
-    "diffusion maps, n/5 neighbors": GraphMethod(lambda n: DiffusionMaps(2, n_neighbors=n // 5), 3),
+    "diffusion maps, 20 neighbors": GraphMethod(
+        lambda n: DiffusionMaps(2, n_neighbors=20, affinity="gaussian"), 3
+    ),
+    "diffusion maps, n/5 neighbors": GraphMethod(
+        lambda n: DiffusionMaps(2, n_neighbors=n // 5, affinity="gaussian"), 3
+    ),
     "Isomap, 10 neighbors": GraphMethod(lambda n: Isomap(2, n_neighbors=10), 2),
     "Isomap of the S-curve, 10 neighbors": GraphMethod(
         lambda n: Isomap(2, n_neighbors=10), 2, s_curve

@@ -55,7 +55,7 @@ def nonredundant() -> NonRedundant:
 METHODS: dict[str, Callable[[], Any]] = {
     "Isomap": lambda: Isomap(D, n_landmarks=300),
     "Laplacian eigenmaps": lambda: LaplacianEigenmaps(D),
-    "diffusion maps": lambda: DiffusionMaps(D),
+    "diffusion maps": lambda: DiffusionMaps(D, affinity="gaussian"),
     "spectral clustering": lambda: SpectralClustering(D),
     "LLE": lambda: LLE(D),
     "non-redundant eigenmaps": nonredundant,
@@ -196,7 +196,7 @@ def label_errors(lab: Lab, X, y):
         "pixels": X,
         "PCA": BASELINES["PCA"](X),
         "Laplacian eigenmaps": embedded(LaplacianEigenmaps(D), X),
-        "diffusion maps": embedded(DiffusionMaps(D), X),
+        "diffusion maps": embedded(DiffusionMaps(D, affinity="gaussian"), X),
     }
     counts = lab.choose((100, 300, 1000, 3000), (100, 300))
 

@@ -54,7 +54,7 @@ CENTERED = {
 DIVIDED = {
     "Laplacian eigenmaps, rw": LaplacianEigenmaps(2, n_neighbors=K),
     "Laplacian eigenmaps, sym": LaplacianEigenmaps(2, n_neighbors=K, normalization="sym"),
-    "diffusion maps": DiffusionMaps(2, n_neighbors=K),
+    "diffusion maps": DiffusionMaps(2, n_neighbors=K, affinity="gaussian"),
 }
 LENGTHS = ("classical MDS, city-block", "kernel PCA", "Isomap")  # coordinates √ℓ·v themselves
 
@@ -203,7 +203,7 @@ METHODS: dict[str, tuple[Any, str]] = {
     "kernel PCA": (KernelPCA(2), "similarity"),
     "Isomap": (Isomap(2, n_neighbors=K), "similarity"),
     "Laplacian eigenmaps": (LaplacianEigenmaps(2, n_neighbors=K), "affine"),
-    "diffusion maps": (DiffusionMaps(2), "affine"),
+    "diffusion maps": (DiffusionMaps(2, affinity="gaussian"), "affine"),
     "LLE": (LLE(2, n_neighbors=K), "affine"),
     "LTSA": (LTSA(2, n_neighbors=K), "similarity"),
     "Hessian LLE": (HessianLLE(2, n_neighbors=K), "similarity"),

@@ -214,6 +214,24 @@ ESTIMATORS = [
         on_graph=True,
         keeps_pairs=True,
     ),
+    C(
+        "DiffusionMaps-gaussian",
+        partial(mf.DiffusionMaps, affinity="gaussian"),
+        on_graph=True,
+        keeps_pairs=True,
+    ),
+    C(
+        "DiffusionMaps-self_tuning",
+        partial(mf.DiffusionMaps, affinity="self_tuning"),
+        on_graph=True,
+        keeps_pairs=True,
+    ),
+    C(
+        "DiffusionMaps-precomputed",
+        partial(mf.DiffusionMaps, affinity="precomputed"),
+        takes="affinity",
+        keeps_pairs=True,
+    ),
     C("LLE", mf.LLE, on_graph=True, extension_error=0.01),
     C("LTSA", mf.LTSA, on_graph=True, extension_error=0.1, scale_power=1, on_sheet=True),
     C(

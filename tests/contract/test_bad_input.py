@@ -396,7 +396,7 @@ def scaled_by(factor):
     return check
 
 
-SQUARES = ("Isomap", "DiffusionMaps", "UKR", "TSNE-distances", "MVU")
+SQUARES = ("Isomap", "DiffusionMaps-gaussian", "UKR", "TSNE-distances", "MVU")
 OUT_OF_RANGE = Refused(ValueError, r"double precision.*(multiply X by a constant|rescale the data)")
 
 
@@ -831,7 +831,8 @@ MATRICES = [
         "diagonal of affinities",
         converted(with_diagonal),
         anyone(Right(ignores_the_diagonal)),
-        applies=lambda m: m.takes == "affinity",
+        # To diffusion maps it gives the probabilities to stay.
+        applies=lambda m: m.takes == "affinity" and "DiffusionMaps" not in m.id,
     ),
     Case(
         "sparse matrix",

@@ -1,4 +1,4 @@
-"""Gaussian bandwidths: the growth of kernel sums, and one bandwidth per point for a perplexity."""
+"""Gaussian bandwidths: one per point, for a given perplexity."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,33 +10,6 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks, split_by_label
-
-
-def kernel_growth(
-    squared: Array, own: float, counts: Array | None = None, *, n_widths: int = 60
-) -> tuple[Array, Array]:
-    """Widths ε on a logarithmic grid, and the derivative of log Σ exp(−d²/ε) by log ε at each.
-
-    The derivative is zero for very small and very large widths; its maximum is about half the
-    intrinsic dimension of the data.
-
-    Parameters
-    ----------
-    squared : array
-        Squared distances d², all positive, scaled to be of order one.
-    own : float
-        Sum of the weights of the points with themselves, which is the number of points.
-    counts : array, default=None
-        Multiplicity of each squared distance; by default one.
-    n_widths : int, default=60
-        Number of widths on the grid.
-    """
-    often = np.ones(len(squared)) if counts is None else counts
-    ends = np.log10([squared.min(), squared.max()])
-    widths = np.logspace(ends[0] - 1, ends[1] + 1, n_widths)
-    sums = np.array([own + np.exp(-squared / width) @ often for width in widths])
-    return widths, np.gradient(np.log(sums), np.log(widths))
-
 
 _MAX_EXPONENT = 750.0  # exp(−750) underflows to zero
 

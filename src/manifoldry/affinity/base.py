@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.base import Edges
+from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray
 
@@ -109,6 +110,12 @@ class Weights(ABC):
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
         W = graph.matrix(np.exp(-self.exponents(graph, graph)))
         return _RULES[self.symmetrize].combine(W, W.T.tocsr())
+
+    def self_weights(self, graph: NeighborGraph) -> Array:
+        """Weight of each point of the training graph with itself, at distance zero."""
+        points = np.arange(graph.n_query)
+        loops = Edges(np.arange(graph.n_query + 1), points, np.zeros(graph.n_query))
+        return np.asarray(np.exp(-self.reverse_exponents(graph, replace_edges(graph, loops))))
 
     def at(self, own: NeighborGraph) -> "Weights":
         """These weights with the query points of `own` in place of the training points.

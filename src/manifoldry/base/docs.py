@@ -52,6 +52,12 @@ laplacian_weight_ : float
 metric_fit : bool, default=True
     Apply the linear map that best restores the lengths of short edges, so that the embedding
     has the scale of the data. If False, each coordinate has unit variance.""",
+    "graph_affinity": """\
+affinity : str or Affinity, default=None
+    Weights of the edges. ``"self_tuning"``: Gaussian with a bandwidth that adapts to the local
+    density, so that outliers stay connected. ``"gaussian"``: exp(−gamma·d²). ``"binary"``: 1
+    for each edge. ``"precomputed"``: `X` is a symmetric matrix of weights. Or an object of
+    :mod:`manifoldry.affinity`. With a `gamma`, None means ``"gaussian"``.""",
     "disconnected": """\
 What to do if the neighbor graph is not connected; see
 :class:`~manifoldry.neighbors.DisconnectedPolicy`.""",

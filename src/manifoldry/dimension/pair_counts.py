@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.affinity.bandwidths import kernel_growth
+from manifoldry.affinity.growth import kernel_growth
 from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.result import Dimension, error_of_pairs
 from manifoldry.neighbors.distances import (
@@ -184,8 +184,8 @@ def _counts(pairs: PairDistances, radii: Array, below: float = 1 - 1e-9) -> Arra
 def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState = None) -> Dimension:
     """Estimate the dimension as twice the largest slope of log Σ exp(−d²/ε) against log ε.
 
-    This is the rule that :class:`~manifoldry.DiffusionMaps` uses to choose its bandwidth, on all
-    pairs instead of neighbors (Coifman et al. 2008). It is a rough estimate. The boundary and the
+    This is the rule by which :class:`~manifoldry.DiffusionMaps` chooses one bandwidth, on all pairs
+    instead of neighbors (Coifman et al. 2008). It is a rough estimate. The boundary and the
     diagonal terms of the sum bias it downward: for 2000 points of a cube by 7 % in two dimensions
     and 21 % in five, for 400 points by 12 % and 30 %. Curvature biases it upward, by 20 % on a
     circle and on products of circles for any number of points, and so do layers that are close

@@ -72,6 +72,11 @@ class GraphWeights:
         """Number of training points."""
         return self.graph.n_reference
 
+    @property
+    def self_weights(self) -> Array:
+        """Weight of each training point with itself, (n_train,)."""
+        return self.weights.self_weights(self.graph)
+
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
         """See :class:`WeightRows`."""
         own, back = self.graph.query(X)

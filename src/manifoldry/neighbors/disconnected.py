@@ -42,9 +42,6 @@ VANISHING_WEIGHTS = Disconnection(
 LOCAL_WIDTH = VANISHING_WEIGHTS._replace(
     remedy="use affinity='binary': some weights are almost zero"
 )
-FIXED_WIDTH = VANISHING_WEIGHTS._replace(
-    remedy="pass a smaller gamma: some weights are almost zero"
-)
 ALIGNMENT = Disconnection(
     "alignment of neighborhoods, but not the neighbor graph,", "raise n_neighbors"
 )

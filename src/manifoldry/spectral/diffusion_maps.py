@@ -1,29 +1,37 @@
 """Diffusion maps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.affinity import Affinity, Gaussian
-from manifoldry.affinity.bandwidths import kernel_growth
+from manifoldry.affinity import Affinity, Entropic, Gaussian
+from manifoldry.affinity.entropic import DEFAULT_PERPLEXITY
+from manifoldry.affinity.gaussian import GaussianWeights
+from manifoldry.affinity.growth import fastest_growth
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.eigen import EigenSolver, Spectra
+from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import RankWarning, warn
-from manifoldry.extension.laplacian import Normalization, WeightRows
-from manifoldry.neighbors.disconnected import FIXED_WIDTH
-from manifoldry.neighbors.distances import check_range
+from manifoldry.extension.laplacian import (
+    GraphWeights,
+    LaplacianExtension,
+    Normalization,
+    WeightRows,
+)
+from manifoldry.extension.random_walk import RandomWalkWeights
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
     PosedLaplacian,
     TrainingWeights,
 )
-from manifoldry.util.checks import check_nonnegative
-from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import spread_rows
+from manifoldry.spectral.pseudotime import pseudotime_from
+from manifoldry.util.checks import check_below, check_count, check_nonnegative
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 
 @shared_docs
@@ -32,24 +40,32 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     Euclidean distances in the embedding approximate diffusion distances, which compare the
     distributions of a random walk after `t` steps from two points. Transition probabilities are
-    proportional to Gaussian weights, divided by the density at both points to the power `alpha`;
-    coordinates are the right eigenvectors of the transition matrix times their eigenvalues to the
-    power `t`. Use it as a version of Laplacian eigenmaps that, with ``alpha=1``, does not depend on
-    the sampling density.
+    proportional to the weights of neighbors, divided by the density at both points to the power
+    `alpha`; coordinates are the right eigenvectors of the transition matrix times their
+    eigenvalues to the power `t`. By default steps are as long as the local density requires, so
+    that no coordinate shows a single outlier; every region counts by its number of points. With
+    ``affinity="gaussian", alpha=1`` the result does not depend on the density, but on outliers.
+    Use it for branches and slow processes; :meth:`pseudotime` orders points along them.
 
     Parameters
     ----------
     {n_components}
     n_neighbors : int, default=None
-        Number of neighbors of each point. None means 20, or all points if there are fewer.
+        Number of neighbors of each point. None means the number that an `affinity` object needs,
+        or else 20, or all points if there are fewer.
     {metric}
     {metric_params}
+    {graph_affinity}
+        Otherwise None means entropic weights: a Gaussian around each point, as wide as a
+        perplexity of two thirds of the number of neighbors, at most 30, requires.
     gamma : float, default=None
-        Coefficient of the weights exp(−gamma·d²). None means the value at which the logarithm of
-        the sum of all weights changes fastest with log gamma.
-    alpha : float, default=1.0
-        Exponent of the density normalization: 0 means none, ½ gives Fokker–Planck diffusion, 1 the
-        Laplace–Beltrami operator.
+        Coefficient of ``affinity="gaussian"``. None means the value at which the logarithm of the
+        sum of all weights changes fastest with log gamma.
+    alpha : float, default=None
+        Exponent of the density normalization: 0 means none; with ``affinity="gaussian"``, ½ gives
+        Fokker–Planck diffusion and 1 the Laplace–Beltrami operator, whatever the density. None
+        means 1 with ``affinity="gaussian"`` and 0 otherwise: bandwidths that follow the density
+        leave `alpha` almost nothing to do.
     t : float, default=1.0
         Number of steps of the random walk.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
@@ -66,12 +82,14 @@ class DiffusionMaps(LaplacianEigenmaps):
     embedding_ : array of shape (n_samples, n_components)
         Coordinates ℓᵗ·ψ of the training points; the eigenvectors ψ have unit variance under the
         stationary distribution of the random walk.
-    gamma_ : float
-        Value of gamma that was used.
+    alpha_ : float
+        Value of alpha that was used.
+    gamma_ : float or None
+        Value of gamma that was used; None with other affinities.
     transition_eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues ℓ of the transition matrix after the trivial 1.
     affinity_ : sparse array of shape (n_samples, n_samples)
-        Weights after the density normalization.
+        Weights after the density normalization, with those of self-transitions.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
@@ -93,7 +111,8 @@ class DiffusionMaps(LaplacianEigenmaps):
     >>> angle = turn + 0.7 * np.sin(turn)  # six times denser on one side than on the other
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
     >>> for alpha in (0, 1):  # how far the map is from a circle, with and without the density
-    ...     radius = np.linalg.norm(DiffusionMaps(alpha=alpha).fit_transform(X), axis=1)
+    ...     Y = DiffusionMaps(affinity="gaussian", alpha=alpha).fit_transform(X)
+    ...     radius = np.linalg.norm(Y, axis=1)
     ...     print(round(radius.std() / radius.mean(), 2))
     0.74
     0.0
@@ -106,8 +125,9 @@ class DiffusionMaps(LaplacianEigenmaps):
         n_neighbors: int | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
+        affinity: str | Affinity | None = None,
         gamma: float | None = None,
-        alpha: float = 1.0,
+        alpha: float | None = None,
         t: float = 1.0,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
@@ -120,6 +140,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.metric_params = metric_params
+        self.affinity = affinity
         self.gamma = gamma
         self.alpha = alpha
         self.t = t
@@ -133,31 +154,115 @@ class DiffusionMaps(LaplacianEigenmaps):
     # Default number of neighbors: more would connect the layers of a rolled-up manifold, fewer
     # would not remove the effect of the density.
     _usual_neighbors = 20
+    # Perplexity of the default weights, from docs/studies/diffusion_widths.py.
+    _perplexity_per_neighbor = 2 / 3
 
     # Parameters of the parent class that are fixed here.
     radius = None
-    affinity = None
     normalization: Normalization = "rw"
 
     def _default_neighbors(self, n: int) -> int:
-        return min(self._usual_neighbors, n - 1)
+        return super()._default_neighbors(n) or min(self._usual_neighbors, n - 1)
 
     def _training_weights(self, data: Input) -> TrainingWeights:
-        alpha = check_nonnegative("alpha", self.alpha)
+        if self.alpha is not None:
+            check_nonnegative("alpha", self.alpha)
+        self.gamma_: float | None = None
         weighted = super()._training_weights(data)
-        W = weighted.matrix + sparse.eye_array(data.n_samples)  # self-transitions
+        self.alpha_ = alpha = self._resolve_alpha(weighted.source)
+        own = _self_weights(weighted.source, data)
+        W = weighted.matrix + sparse.diags_array(own)
         density = np.asarray(W.sum(axis=1)).ravel()
+        density[density == 0] = 1.0  # isolated points of a given matrix
         max_density = float(density.max())
         factor = sparse.diags_array((density / max_density) ** -alpha)
         return weighted._replace(
             matrix=sparse.csr_array(factor @ W @ factor),
-            source=RandomWalkWeights(weighted.source, factor, alpha, max_density),
-            zero_weight_cause=FIXED_WIDTH,
+            source=RandomWalkWeights(weighted.source, own, factor, alpha, max_density),
         )
 
+    def _resolve_alpha(self, source: WeightRows) -> float:
+        if self.alpha is not None:
+            return float(self.alpha)
+        fixed = isinstance(source, GraphWeights) and isinstance(source.weights, GaussianWeights)
+        return 1.0 if fixed else 0.0
+
+    def _default_affinity(self, graph: NeighborGraph) -> Affinity:
+        perplexity = self._perplexity_per_neighbor * float(np.median(np.diff(graph.indptr)))
+        return Entropic(min(DEFAULT_PERPLEXITY, max(1.0, perplexity)))
+
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
-        self.gamma_ = fastest_growth(graph) if self.gamma is None else self.gamma
-        return Gaussian(gamma=self.gamma_)
+        affinity = super()._affinity_of(graph)
+        if self.affinity == "gaussian" and self.gamma is None:
+            affinity = Gaussian(gamma=fastest_growth(graph))
+        if isinstance(affinity, Gaussian):
+            self.gamma_ = affinity.gamma
+        return affinity
+
+    def _components(self, problem: SpectralProblem, weighted: TrainingWeights) -> list[IntArray]:
+        # A weight is negligible in comparison with self-transitions, which the Laplacian omits.
+        with_loops = problem.operator + sparse.diags_array(weighted.matrix.diagonal())
+        return super()._components(replace(problem, operator=with_loops), weighted)
+
+    def pseudotime(self, root: Any) -> Array:
+        """Return the diffusion pseudotime of the training points: their distance from a root.
+
+        It compares how often random walks of all lengths from two points visit each point
+        (Haghverdi et al. 2016): √Σₖ (ℓₖ/(1 − ℓₖ))²·(ψₖ(i) − ψₖ(root))². Use it to order points
+        along a process that starts at the root, such as cells that differentiate. The sum has the
+        `n_components` eigenpairs of the fit, those with ℓ > 0, so distances are lower bounds. A
+        warning says if the last of them is not negligible; 15 usually suffice. The number of
+        steps `t` does not matter.
+
+        Parameters
+        ----------
+        root : int or array of shape (n_features,)
+            Index of a training point, or a row of data, which is embedded like a new point.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Distances, not scaled; infinite for points in other connected components than the
+            root, NaN for points that are not embedded.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manifoldry import DiffusionMaps
+        >>> time = np.linspace(0, 1, 200)
+        >>> X = np.column_stack([np.cos(3 * time), np.sin(3 * time)])
+        >>> order = DiffusionMaps(15).fit(X).pseudotime(root=0)
+        >>> bool(np.corrcoef(np.argsort(order), np.arange(200))[0, 1] > 0.99)
+        True
+        """
+        check_is_fitted(self)
+        extension = self.extension_
+        if not isinstance(extension, LaplacianExtension):
+            raise ValueError(
+                "pseudotime needs the eigenfunctions of the random walk, but the extension is a "
+                f"{type(extension).__name__}; fit DiffusionMaps itself, with extension=None"
+            )
+        return pseudotime_from(*self._functions_at(root, extension), extension)
+
+    def _functions_at(self, root: Any, extension: LaplacianExtension) -> tuple[Array, int]:
+        """Return the functions of the extension at a root, and its connected component."""
+        if isinstance(root, Integral):
+            bound = len(self.embedding_)
+            known = int(check_below("root", check_count("root", root, 0), bound, "n_samples"))
+        else:
+            row = self._read_new(np.reshape(root, (1, -1)) if np.ndim(root) == 1 else root)
+            if row.shape[0] != 1:
+                raise ValueError(f"root has {row.shape[0]} rows; pass one")
+            known = int(self._identical_training_rows(row)[0])
+            if known < 0:
+                f, component = extension.component_coordinates(row)
+                return f[0], int(component[0])
+        if self.component_labels_[known] < 0:
+            raise ValueError(
+                f"the root, training point {known}, is not embedded, because it is not in the "
+                "largest connected component; pass another one, or disconnected='separate'"
+            )
+        return extension.functions[known], int(self.component_labels_[known])
 
     def _make_posed(self, **fields: Any) -> "PosedRandomWalk":
         return PosedRandomWalk(**fields, t=check_nonnegative("t", self.t))
@@ -196,68 +301,8 @@ def decay(values: Array, t: float) -> Array:
     return np.asarray(np.maximum(1 - values, 0.0) ** t)
 
 
-@dataclass(frozen=True, eq=False)
-class RandomWalkWeights:
-    """Weights of new points, including self-transitions, divided by the density at both ends.
-
-    A new point has a self-transition only if it coincides with a training point.
-    """
-
-    source: WeightRows
-    factor: sparse.dia_array  # (n_train, n_train): (density / max_density) ** -alpha
-    alpha: float
-    max_density: float
-
-    @property
-    def n_train(self) -> int:
-        """Number of training points."""
-        return self.source.n_train
-
-    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
-        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
-        W, log_scale, nearest = self._with_self_transitions(X)
-        log_density = self._log_density(W, log_scale)
-        return sparse.csr_array(W @ self.factor), log_scale - self.alpha * log_density, nearest
-
-    def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
-        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
-        log_density = self._log_density(*self._with_self_transitions(X)[:2])
-        return self.source.among(X, log_scale + 2 * self.alpha * log_density)
-
-    def _with_self_transitions(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
-        W, log_scale, nearest = self.source.rows(X)
-        known = self.identical(X)
-        old = np.flatnonzero(known >= 0)
-        W = sparse.diags_array(np.exp(np.where(known >= 0, log_scale, 0.0))) @ W
-        W += sparse.coo_array((np.ones(len(old)), (old, known[old])), shape=W.shape)
-        return W, np.where(known >= 0, 0.0, log_scale), nearest
-
-    def _log_density(self, W: sparse.csr_array, log_scale: Array) -> Array:
-        """Logarithm of the density, relative to the largest at a training point."""
-        total = np.asarray(W.sum(axis=1)).ravel()
-        # As at training points, whose density includes their own weight 1, it is at least 1.
-        log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, 0.0)
-        return np.asarray(log_density - np.log(self.max_density))
-
-    def identical(self, X: Matrix) -> IntArray:
-        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
-        return self.source.identical(X)
-
-
-def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
-    """Return the gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
-
-    With it the weights connect neighbors but do not average over the shape of the manifold; twice
-    the rate of change estimates the dimension.
-    """
-    degree = max(1, len(graph.distances) // graph.n_query)
-    chosen = np.zeros(graph.n_query, dtype=bool)
-    # All edges of a sample of rows, so that near and far neighbors are represented equally.
-    chosen[spread_rows(graph.n_query, max(1, edges // degree))] = True
-    lengths = graph.distances[chosen[graph.rows]]
-    lengths = lengths[lengths > 0]
-    unit = float(np.median(lengths))
-    check_range(unit)  # gamma is one over a squared length
-    squared = (lengths / unit) ** 2
-    widths, slope = kernel_growth(squared, own=float(chosen.sum()))
-    return float(1 / widths[int(np.argmax(slope))] / unit / unit)
+def _self_weights(source: WeightRows, data: Input) -> Array:
+    """Weights of self-transitions: those of the kernel at distance zero, or those given."""
+    if isinstance(source, GraphWeights):
+        return source.self_weights
+    return np.asarray(data.rows.diagonal(), dtype=np.float64)

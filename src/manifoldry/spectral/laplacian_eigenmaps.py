@@ -55,12 +55,8 @@ class LaplacianEigenmaps(SpectralEmbedder):
     {radius}
     {metric}
     {metric_params}
-    affinity : str or Affinity, default=None
-        Weights of the edges. ``"self_tuning"``: Gaussian with a bandwidth that adapts to the local
-        density, so that outliers stay connected. ``"gaussian"``: exp(−gamma·d²). ``"binary"``: 1
-        for each edge. ``"precomputed"``: `X` is a symmetric matrix of weights. Or an object of
-        :mod:`manifoldry.affinity`. None means ``"self_tuning"``, or ``"gaussian"`` if `gamma` is
-        set.
+    {graph_affinity}
+        Otherwise None means ``"self_tuning"``.
     gamma : float, default=None
         Coefficient of ``affinity="gaussian"``. None means one over the median squared distance to
         the farthest neighbor.
@@ -207,7 +203,10 @@ class LaplacianEigenmaps(SpectralEmbedder):
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         options = (*AFFINITIES, "precomputed")
-        return resolve_affinity(self.affinity, self.gamma, SelfTuning(), options)
+        return resolve_affinity(self.affinity, self.gamma, self._default_affinity(graph), options)
+
+    def _default_affinity(self, graph: NeighborGraph) -> Affinity:
+        return SelfTuning()
 
 
 class TrainingWeights(NamedTuple):
