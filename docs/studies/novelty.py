@@ -1,0 +1,143 @@
+"""How to measure that a row is unlike the training data: ``python docs/studies/novelty.py``.
+
+Candidates: the distance of a row to its k-th nearest training row, (a) in units of the median of
+the same distance over training rows, each without itself ("global"), or (b) divided by the mean of
+the same distance over its k neighbors ("local"); k = 1, 5 or 10. Each is calibrated in the same
+way: a row is far if its figure exceeds that of 99 % of the training rows, each measured without
+itself. A batch raises an alarm if it has so many far rows that as many among as many training rows
+would have a probability of at most 1 %, and if they are at least a twentieth of it.
+
+Criterion, fixed before the first run:
+
+- false alarms: of random batches of 1, 3, 10, 30, 100 or 300 held-out rows of the classes that the
+  model was fitted on, at most 5 % raise an alarm, on every data set and for every size of batch
+  (means over 10 random splits, fitted on two thirds of the rows);
+- among the candidates that satisfy it, the one with the largest mean over all data sets and
+  classes of the area under the ROC curve that separates a class left out of the training rows from
+  held-out rows of the other classes is chosen.
+
+The columns: largest fraction of false alarms over sizes of batches, mean area under the ROC curve,
+fraction of the rows of a left-out class that are far, fraction of batches of 30 of them that raise
+an alarm.
+"""
+
+import warnings
+
+import numpy as np
+from scipy.stats import binom
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import scale
+
+from manifoldry.datasets import DataNotFoundError, load_coil20, load_mnist, load_pbmc, load_usps
+
+SPLITS, BATCHES, SIZES = 10, 200, (1, 3, 10, 30, 100, 300)
+CANDIDATES = [(kind, k) for kind in ("global", "local") for k in (1, 5, 10)]
+
+
+def data_sets():
+    """Names, rows and classes; those that are available."""
+    yield "digits", *load_digits(return_X_y=True)
+    yield "iris", *load_iris(return_X_y=True)
+    for name, load in (("wine", load_wine), ("breast cancer", load_breast_cancer)):
+        X, y = load(return_X_y=True)
+        yield name, scale(X), y
+    for name, load in (("pbmc", load_pbmc), ("coil", load_coil20)):
+        try:
+            found = load()
+            yield name, np.asarray(found.X, float), found.y
+        except DataNotFoundError as missing:
+            print(f"{name} left out: {missing}")
+    for name, load in (("mnist", load_mnist), ("usps", load_usps)):
+        try:
+            found = load()
+            rows = np.random.default_rng(0).choice(len(found.X), 2500, replace=False)
+            yield name, np.asarray(found.X[rows], float), found.y[rows]
+        except DataNotFoundError as missing:
+            print(f"{name} left out: {missing}")
+
+
+class Figure:
+    """One candidate, calibrated on training rows."""
+
+    def __init__(self, X, kind, k):
+        self.kind, self.k = kind, k
+        self.index = NearestNeighbors(n_neighbors=k).fit(X)
+        distances, neighbors = self.index.kneighbors()  # without the rows themselves
+        self.spacing = distances[:, -1]
+        self.typical = np.median(self.spacing[self.spacing > 0])
+        self.far = quantile(self._relative(distances[:, -1], neighbors))
+
+    def _relative(self, distance, neighbors):
+        if self.kind == "global":
+            return distance / self.typical
+        return distance / np.maximum(self.spacing[neighbors].mean(axis=1), 0.01 * self.typical)
+
+    def of(self, X):
+        distances, neighbors = self.index.kneighbors(X)
+        return self._relative(distances[:, -1], neighbors)
+
+
+def quantile(values, fraction=0.99):
+    """The quantile; beyond the largest of few values by an exponential tail."""
+    n, typical = len(values), np.median(values)
+    if n >= fraction / (1 - fraction):
+        return np.quantile(values, fraction)
+    ratio = np.log(0.5 / (1 - fraction)) / np.log(0.5 * (n + 1))
+    return typical + (values.max() - typical) * ratio
+
+
+def alarms(far, size, rng):
+    """Fraction of random batches of this size that raise an alarm."""
+    counts = np.array(
+        [rng.choice(far, size, replace=size > len(far)).sum() for _ in range(BATCHES)]
+    )
+    improbable = binom.sf(counts - 1, size, 0.01) <= 0.01
+    return float((improbable & (counts >= size / 20)).mean())
+
+
+def evaluated(X, y, left_out, seed):
+    """For each candidate: false alarms per size, area, fraction far, alarms of batches of 30."""
+    rng = np.random.default_rng(seed)
+    known = rng.permutation(np.flatnonzero(y != left_out))
+    seen, held = known[: 2 * len(known) // 3], known[2 * len(known) // 3 :]
+    new = np.flatnonzero(y == left_out)
+    for candidate in CANDIDATES:
+        figure = Figure(X[seen], *candidate)
+        inside, outside = figure.of(X[held]), figure.of(X[new])
+        false = [alarms(inside > figure.far, size, rng) for size in SIZES if size <= len(held)]
+        truth = np.repeat([0, 1], [len(inside), len(outside)])
+        area = roc_auc_score(truth, np.concatenate([inside, outside]))
+        true = alarms(outside > figure.far, 30, rng)
+        yield [
+            *false,
+            *[np.nan] * (len(SIZES) - len(false)),
+            area,
+            (outside > figure.far).mean(),
+            true,
+        ]
+
+
+def main():
+    print("| data | candidate | false alarms | area | far | alarms |\n|---|---|---|---|---|---|")
+    for name, X, y in data_sets():
+        classes = np.unique(y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = np.array(
+                [
+                    list(evaluated(X, y, classes[seed % len(classes)], seed))
+                    for seed in range(max(SPLITS, len(classes)))
+                ]
+            )
+            means = np.nanmean(found, axis=0)
+        for candidate, row in zip(CANDIDATES, means, strict=True):
+            cells = " | ".join(
+                f"{value:.3f}" for value in [np.nanmax(row[: len(SIZES)]), *row[-3:]]
+            )
+            print(f"| {name} | {candidate[0]}, k = {candidate[1]} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
