@@ -191,9 +191,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            placed = self._transform_rows(rows).astype(Points(rows).dtype, copy=False)
             if self._distance_from_data is not None:
                 self._distance_from_data.warn_if_far(rows)
+            placed = self._transform_rows(rows).astype(Points(rows).dtype, copy=False)
             return (placed, self._novelty(rows)) if return_distance else placed
 
     def novelty(self, X: Any) -> Array:
