@@ -61,7 +61,7 @@ def dominated_coordinates(
     []
     >>> Y[7] = 50
     >>> print(*dominated_coordinates(Y))
-    row 7 holds 99 % of the variance of coordinate 0
+    row 7 holds 98 % of the variance of coordinate 0
     """
     rows = np.flatnonzero(np.isfinite(Y).all(axis=1))
     if len(rows) < min_points:

@@ -28,7 +28,7 @@ class Unit(NamedTuple):
 
     spacing: Array  # mean distance of each reference to its nearest others
     median: float  # of the spacings
-    typical: float  # median over the references of the ratio that `_ratio` computes
+    typical: float  # median over the references of the ratios of `_ratios`
     far: float  # the ratio that 1 % of the references exceed
 
     @classmethod
@@ -37,20 +37,15 @@ class Unit(NamedTuple):
         spacing = distances[:, :_NEAREST].mean(axis=1)
         positive = distances[distances > 0]
         median = float(np.median(spacing)) or (float(np.median(positive)) if len(positive) else 1.0)
-        ratios = cls(spacing, median, 1.0, 2.0)._ratio(neighbors, distances)
+        ratios = _ratios(spacing / median, neighbors, distances / median)
         typical = float(np.median(ratios)) or 1.0
         # On a regular grid all ratios are equal.
         return cls(spacing, median, typical, max(upper_quantile(ratios), 1.1 * typical))
 
-    def _ratio(self, neighbors: IntArray, distances: Array) -> Array:
-        """Distance of each row over the geometric mean of the local and the median spacing."""
-        local = self.spacing[neighbors].mean(axis=1) / self.median
-        local = np.maximum(local, 0.01)  # it is zero among duplicates
-        return distances[:, :_NEAREST].mean(axis=1) / self.median / np.sqrt(local)
-
     def relative(self, neighbors: IntArray, distances: Array) -> Array:
         """Relative distances of rows, given their nearest references."""
-        ratio = self._ratio(neighbors, distances) / self.typical
+        unit = self.median
+        ratio = _ratios(self.spacing / unit, neighbors, distances / unit) / self.typical
         return np.where(ratio <= 1, ratio, 1 + (ratio - 1) / (self.far / self.typical - 1))
 
 
@@ -127,6 +122,12 @@ class RelativeDistance:
             "reliable; novelty(X) gives the distance of each row",
             NoveltyWarning,
         )
+
+
+def _ratios(spacing: Array, neighbors: IntArray, distances: Array) -> Array:
+    """Distance of each row over the root of the local spacing, in units of the median spacing."""
+    local = np.maximum(spacing[neighbors].mean(axis=1), 0.01)  # it is zero among duplicates
+    return distances[:, :_NEAREST].mean(axis=1) / np.sqrt(local)
 
 
 def are_many(
