@@ -24,12 +24,20 @@ class DisconnectedGraphWarning(ManifoldryWarning):
     """The neighbor graph has several connected components."""
 
 
+class DominatedCoordinateWarning(ManifoldryWarning):
+    """One point or a handful of points hold most of the variance of a coordinate."""
+
+
 class ExtensionWarning(ManifoldryWarning):
     """The out-of-sample extension is less accurate than usual for some new points."""
 
 
 class LongFitWarning(ManifoldryWarning):
     """The fit will take many minutes."""
+
+
+class NoveltyWarning(ExtensionWarning):
+    """Many new points are unlike the data that the model was fitted on."""
 
 
 class RankWarning(ManifoldryWarning):

@@ -355,6 +355,8 @@ SELECTIONS: dict[str, Callable[[Configuration], bool]] = {
     "method": lambda c: True,
     "data_method": lambda c: c.takes == "data",
     "matrix_method": lambda c: c.takes != "data",
+    "measured_method": lambda c: c.takes in ("data", "distances"),
+    "unmeasured_method": lambda c: c.takes not in ("data", "distances"),
     "spectral_method": lambda c: not c.iterative,
     "iterative_method": lambda c: c.iterative,
     # What the others say is tested where they refuse.

@@ -5,6 +5,7 @@ import pickle
 import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import joblib
 import numpy as np
@@ -23,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import manifoldry as mf
-from manifoldry.exceptions import ConvergenceWarning, VersionWarning
+from manifoldry.exceptions import ConvergenceWarning, NoveltyWarning, VersionWarning
 from manifoldry.metrics import reconstruction
 
 SOLVERS = ["dense", "lanczos", "randomized", "lobpcg", "shift_invert"]
@@ -433,6 +434,60 @@ class TestInverse:
         together = model.inverse_transform(Z)
         one_by_one = np.vstack([model.inverse_transform(z[None]) for z in Z])
         assert np.abs(one_by_one - together).max() <= 1e-7 * np.abs(together).max()
+
+
+class TestNovelty:
+    """The distance of rows from the training data, and the warning of ``transform``."""
+
+    def test_comes_with_the_place(self, measured_method, fitted, X, X_new):
+        model, new = fitted(measured_method), measured_method.between(X_new, X)
+        placed, distance = model.transform(new, return_distance=True)
+        assert np.array_equal(placed, model.transform(new))
+        assert np.array_equal(distance, model.novelty(new))
+        assert distance.shape == (len(X_new),)
+
+    def test_does_not_depend_on_the_method(self, measured_method, fitted, all_methods, X, X_new):
+        euclidean = fitted(next(m for m in all_methods if m.id == "PCA")).novelty(X_new)
+        found = fitted(measured_method).novelty(measured_method.between(X_new, X))
+        if getattr(measured_method.make(), "metric", "euclidean") != "cityblock":
+            assert np.allclose(found, euclidean, rtol=1e-7)
+
+    def test_training_rows_are_near(self, measured_method, fitted, X):
+        found = fitted(measured_method).novelty(measured_method.input(X))
+        assert np.median(found) < 1
+        assert (found > 2).mean() <= 0.02
+
+    def test_rows_do_not_depend_on_their_companions(self, measured_method, fitted, X, X_new):
+        model, new = (
+            fitted(measured_method),
+            measured_method.between(np.vstack([X_new, 9 * X_new]), X),
+        )
+        one_by_one = np.concatenate([model.novelty(row[None]) for row in new])
+        assert np.allclose(one_by_one, model.novelty(new), rtol=1e-7)
+
+    def test_single_precision(self, measured_method, fitted, X, X_new):
+        new = measured_method.between(X_new, X)
+        single = fitted(measured_method, np.float32).novelty(new.astype(np.float32))
+        assert np.allclose(single, fitted(measured_method).novelty(new), rtol=1e-3)
+
+    def test_far_rows_are_reported(self, measured_method, fitted, X, X_new, recwarn):
+        model = fitted(measured_method)
+        model.transform(measured_method.between(X_new, X))
+        assert not [w for w in recwarn if w.category is NoveltyWarning]
+        far = measured_method.between(X_new + 20, X)
+        assert (model.novelty(far) > 2).all()
+        warned = pytest.warns(NoveltyWarning, match="15 of 15 rows are unlike the data")
+        with warned, suppress(ValueError):  # a graph by radius cannot place them at all
+            model.transform(far)
+
+    def test_is_unknown_without_distances(self, unmeasured_method, fitted, X, X_new, recwarn):
+        model, new = fitted(unmeasured_method), unmeasured_method.between(X_new, X)
+        with pytest.raises(ValueError, match=r"precomputed values.*fit it on the data"):
+            model.novelty(new)
+        with pytest.raises(ValueError, match=r"precomputed values.*fit it on the data"):
+            model.transform(new, return_distance=True)
+        model.transform(new + 1)
+        assert not [w for w in recwarn if w.category is NoveltyWarning]
 
 
 class TestScore:

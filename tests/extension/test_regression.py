@@ -207,7 +207,6 @@ def test_few_points(rng, n, n_components):
     predicted = regression.predict(np.vstack([Z, rng.normal(size=(5, n_components)) * 10]))
     assert np.isfinite(predicted).all()
     assert np.isfinite(regression.error)
-    assert np.isfinite(regression.spacing.relative_distance(Z)).all()
     if regression.smoother.degree == 0:  # an average stays between the data
         assert (predicted >= X.min(axis=0) - 1e-12).all()
         assert (predicted <= X.max(axis=0) + 1e-12).all()
@@ -233,7 +232,6 @@ def test_all_positions_coincide(rng):
     Z, X = np.ones((9, 2)), rng.normal(size=(9, 3))
     regression = LocalRegression(Z, X)
     assert np.isfinite(regression.predict(np.array([[1.0, 1.0], [5.0, 0.0]]))).all()
-    np.testing.assert_array_equal(regression.spacing.relative_distance(np.array([[1.0, 4.0]])), 3.0)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -282,37 +280,6 @@ def test_a_single_precision_map_is_read_in_double(rng):
 
 
 # --- spacing -----------------------------------------------------------------------------------
-
-
-def test_relative_distance_is_about_one_inside_and_grows_outside(rng):
-    Z = rng.uniform(size=(2000, 2))
-    spacing = EmbeddingSpacing(Z)
-    inside = spacing.relative_distance(rng.uniform(0.1, 0.9, size=(500, 2)))
-    assert 0.9 < np.median(inside) < 1.1
-    assert np.quantile(inside, 0.99) < 2
-    line = np.column_stack([np.linspace(1.0, 5.0, 30), np.full(30, 0.5)])
-    outside = spacing.relative_distance(line)
-    assert (np.diff(outside) > 0).all()
-    typical = np.median(spacing.sample_neighbors[1][:, 4])
-    np.testing.assert_allclose(outside[-1], 4 / typical, rtol=0.02)
-
-
-@pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_relative_distance_has_no_unit(rng, scale):
-    Z, new = rng.uniform(size=(100, 2)), rng.uniform(-1, 2, size=(20, 2))
-    np.testing.assert_allclose(
-        EmbeddingSpacing(Z * scale).relative_distance(new * scale),
-        EmbeddingSpacing(Z).relative_distance(new),
-        rtol=1e-12,
-    )
-
-
-def test_relative_distance_where_most_positions_coincide_has_no_unit_either(rng):
-    Z = np.vstack([np.zeros((60, 2)), rng.normal(size=(20, 2))])
-    new = np.array([[1.0, 1.0], [9.0, 9.0]])
-    remote = EmbeddingSpacing(Z).relative_distance(new)
-    assert np.isfinite(remote).all()
-    np.testing.assert_allclose(EmbeddingSpacing(Z * 1e6).relative_distance(new * 1e6), remote)
 
 
 def test_sampled_neighbors_leave_the_point_itself_out(rng):

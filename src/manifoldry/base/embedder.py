@@ -11,18 +11,20 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.base.dominant_points import warn_if_dominated
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.regression import EmbeddingSpacing, coordinate_unpredictability
+from manifoldry.extension.regression import coordinate_unpredictability
 from manifoldry.extension.regressor import (
     check_can_fit,
     check_regressor,
     fit_extension,
     fit_inverse,
 )
+from manifoldry.extension.relative_distance import RelativeDistance
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
@@ -76,6 +78,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _fitted_names: frozenset[str] = frozenset()
     # Finds training rows among new rows; None if `transform` computes all rows by the formula.
     _row_matcher: RowMatcher | None = None
+    # Distance of new rows from the training rows; None if it is unknown.
+    _distance_from_data: RelativeDistance | None = None
     # What the fit was given in place of data; None if it has the data.
     _no_data: str | None = None
 
@@ -134,6 +138,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._set_extension_and_inverse(posed.data, posed.row_matcher, formula, invert)
         self._fitted_names |= {
             "_row_matcher",
+            "_distance_from_data",
             "_no_data",
             *(name for name in vars(self) if name.endswith("_")),
         }
@@ -145,7 +150,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         formula: Extension,
         invert: Callable[[], Any],
     ) -> None:
-        """Set ``extension_``, ``inverse_`` and what finds training rows.
+        """Set ``extension_``, ``inverse_`` and what compares new rows with training rows.
 
         `formula` and `invert` are the extension and the inverse of the method, which regressors
         passed as parameters replace.
@@ -158,6 +163,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.inverse_ = invert() if inverse is None else fit_inverse(inverse, data.points, Y)
         self._no_data = None if data.points is not None else data.description
         self._row_matcher = row_matcher
+        self._distance_from_data = data.distance_from(self._graph_options(data))
+        warn_if_dominated(self.embedding_, hasattr(self, "n_neighbors"))
 
     def _regressor(self, name: str) -> Any:
         """Return the regressor passed as `extension` or `inverse`, or None if none was passed."""
@@ -171,24 +178,61 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Compute the embedding of `X` and return it, an array (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Compute the coordinates of new points, each independently of the others.
 
-        Rows that are identical to a training row get the coordinates of that row.
+        Rows that are identical to a training row get the coordinates of that row. Warns if many
+        rows are unlike the training data.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             New data; if the estimator was fitted on precomputed values, those between new points
             (rows) and training points (columns).
+        return_distance : bool, default=False
+            Also return the distance of each row from the training data; see :meth:`novelty`.
 
         Returns
         -------
-        array of shape (n_samples, n_components)
+        array of shape (n_samples, n_components), and the distances if requested
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            return self._transform_rows(rows).astype(Points(rows).dtype, copy=False)
+            if self._distance_from_data is not None:
+                self._distance_from_data.warn_if_far(rows)
+            placed = self._transform_rows(rows).astype(Points(rows).dtype, copy=False)
+            return (placed, self._novelty(rows)) if return_distance else placed
+
+    def novelty(self, X: Any) -> Array:
+        """Return the distance of each row of `X` from the training data, relative to theirs.
+
+        It is about 1 for rows like the training data: 1 is the median of the training rows, each
+        measured without itself, and 1 % of them exceed 2. Rows above 2 are unlike the data that the
+        model was fitted on, so that their coordinates are not reliable, wherever they lie. It
+        depends on the data and the metric only, not on the method; see
+        :class:`~manifoldry.extension.RelativeDistance`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows as for :meth:`transform`.
+
+        Returns
+        -------
+        array of shape (n_samples,), in double precision
+        """
+        rows = self._read_new(X)
+        with threads_allowed(getattr(self, "n_jobs", None)):
+            return self._novelty(rows)
+
+    def _novelty(self, rows: Matrix) -> Array:
+        if self._distance_from_data is None:
+            raise ValueError(
+                f"this {type(self).__name__} was fitted on {self._no_data}, from which distances "
+                "to the training data are not known; fit it on the data or on a dense matrix of "
+                "distances"
+            )
+        return self._distance_from_data.of(rows)
 
     def _transform_rows(self, rows: Matrix) -> Array:
         placed = np.empty((rows.shape[0], self._n_features_out))
@@ -209,8 +253,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X : array of shape (n_samples, n_components)
             Coordinates.
         return_distance : bool, default=False
-            Also return the distance of each row from the embedded training points, in units of
-            their typical spacing: about 1 among them; above 2 or 3 the result is an extrapolation.
+            Also return the distance of each row from the embedded training points, relative to
+            their spacing: about 1 among them, and above 2 for 1 % of them; beyond, the result is an
+            extrapolation.
 
         Returns
         -------
@@ -222,7 +267,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
-        return data, EmbeddingSpacing(self.embedding_[self._embedded_rows]).relative_distance(Z)
+        return data, RelativeDistance.of_points(self.embedding_[self._embedded_rows]).of(Z)
 
     def _no_inverse_message(self) -> str:
         name = type(self).__name__
@@ -302,12 +347,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _neighbor_graph(self, data: Input) -> NeighborGraph:
         """Build the neighbor graph that the parameters describe."""
-        asked = {name: getattr(self, name, default) for name, default in _GRAPH_PARAMETERS.items()}
-        default = self._default_neighbors(data.n_samples)
-        graph = data.graph(GraphOptions(**asked, default_n_neighbors=default))
+        options = self._graph_options(data)
+        graph = data.graph(options)
         if isinstance(data, Distances) and hasattr(self, "n_neighbors"):
-            _warn_of_few_neighbors(graph.n_neighbors, default, asked["n_neighbors"])
+            _warn_of_few_neighbors(
+                graph.n_neighbors, options.default_n_neighbors, options.n_neighbors
+            )
         return graph
+
+    def _graph_options(self, data: Input) -> GraphOptions:
+        asked = {name: getattr(self, name, default) for name, default in _GRAPH_PARAMETERS.items()}
+        return GraphOptions(**asked, default_n_neighbors=self._default_neighbors(data.n_samples))
 
     def _policy(self) -> DisconnectedPolicy:
         """Return the policy for a disconnected graph."""
@@ -371,8 +421,8 @@ def _warn_of_few_neighbors(found: int | None, default: int | None, asked: int | 
     """Warn if stored distances are too few for the default number of neighbors."""
     if asked is None and found is not None and default is not None and found < default:
         warn(
-            f"n_neighbors={found} is used in place of the default of {default}, because a point has "
-            f"only {found} stored distances; store {default} or more for each point, or pass "
+            f"n_neighbors={found} is used in place of the default of {default}, because a point "
+            f"has only {found} stored distances; store {default} or more for each point, or pass "
             f"n_neighbors={found} if this is intended",
             ManifoldryWarning,
         )

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.extension.layout import ComponentGeometry
+from manifoldry.extension.relative_distance import RelativeDistance
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 from manifoldry.util.checks import check_count
@@ -134,6 +135,10 @@ class Input(ABC):
         """Finds training rows among new rows; None if the input does not identify them."""
         return RowLookup.of(self.rows)
 
+    def distance_from(self, options: GraphOptions) -> RelativeDistance | None:
+        """Return what measures the distance of new rows from these; None if that is unknown."""
+        return None
+
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         """Return sizes and positions of connected components in the data, if they are known."""
         return ComponentGeometry.unknown(components)
@@ -148,6 +153,10 @@ class Points(Input):
 
     def graph(self, options: GraphOptions) -> NeighborGraph:
         return _build(self.rows, options.resolved_n_neighbors, options)
+
+    def distance_from(self, options: GraphOptions) -> RelativeDistance:
+        metric = options.metric, options.metric_params, options.n_jobs
+        return RelativeDistance.of_points(self.rows, *metric)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         return ComponentGeometry.of_points(self.rows, components)
@@ -170,6 +179,9 @@ class Distances(Input):
             fewest = SparseDistances(self.n_samples).min_stored(self.rows)
             count = count if count is None else min(count, fewest)
         return _build(self.rows, count, options)
+
+    def distance_from(self, options: GraphOptions) -> RelativeDistance | None:
+        return None if self.distances is None else RelativeDistance.of_distances(self.distances)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         if self.distances is None:
@@ -300,6 +312,9 @@ class GivenGraph(Input):
             return self.rows
         k = check_count("n_neighbors", options.n_neighbors)
         return self.rows if k == self.rows.n_neighbors else self.rows.truncate(k)
+
+    def distance_from(self, options: GraphOptions) -> RelativeDistance | None:
+        return None if self.points is None else RelativeDistance.of_index(self.rows.index)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         if self.points is None:

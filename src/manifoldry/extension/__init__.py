@@ -3,6 +3,7 @@
 from manifoldry.extension.base import Extension, KernelExtension, Nystrom
 from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
 from manifoldry.extension.layout import Layout
+from manifoldry.extension.relative_distance import RelativeDistance
 
 __all__ = [
     "Extension",
@@ -11,4 +12,5 @@ __all__ = [
     "LaplacianExtension",
     "Layout",
     "Nystrom",
+    "RelativeDistance",
 ]

@@ -1,4 +1,4 @@
-"""Inverse by local regression, and the distance of coordinates from the embedding."""
+"""Inverse by local regression."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -56,24 +56,6 @@ class EmbeddingSpacing:
         itself[~itself.any(axis=1), -1] = True
         shape = (len(self.sample), self.k)
         return indices[~itself].reshape(shape), distances[~itself].reshape(shape)
-
-    @cached_property
-    def typical_spacing(self) -> float:
-        """Median local spacing; if it is zero, median of the nonzero neighbor distances."""
-        distances = self.sample_neighbors[1]
-        for spacings in (distances[:, self.spacing_rank - 1], distances[distances > 0]):
-            median = float(np.median(spacings)) if len(spacings) else 0.0
-            if median > 0:
-                return median
-        return 1.0
-
-    def relative_distance(self, Z: Array) -> Array:
-        """Distance of each row of `Z` from the embedding, relative to its typical spacing.
-
-        It is about 1 among the points; predictions beyond 2 or 3 are extrapolations.
-        """
-        _, distances = self.index.nearest(np.asarray(Z, dtype=np.float64), self.spacing_rank)
-        return distances[:, -1] / self.typical_spacing
 
 
 class Smoother(NamedTuple):

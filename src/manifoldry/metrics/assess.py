@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.base.dominant_points import DominatedCoordinate, dominated_coordinates
+from manifoldry.extension.relative_distance import FAR, are_many
 from manifoldry.metrics.coranking import CoRanking, RankComparison, compare_ranks
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
@@ -61,6 +63,8 @@ class Assessment:
         Description of the data for the printed header.
     thresholds : SummaryThresholds
         Values at which the wording of the summary changes.
+    novelty : array of shape (n_new,) or None
+        Distance of each row of `new` from the training data; None without `new`.
     """
 
     metrics: dict[str, Estimate]
@@ -73,6 +77,7 @@ class Assessment:
     pair: DataEmbeddingPair
     data_description: str
     thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
+    novelty: Array | None = None
 
     @property
     def embedding(self) -> Array:
@@ -85,10 +90,29 @@ class Assessment:
         return " ".join(self._sentences)
 
     @property
+    def dominated_coordinates(self) -> list[DominatedCoordinate]:
+        """Coordinates of which one point or a handful hold most of the variance."""
+        return dominated_coordinates(self.embedding)
+
+    @property
+    def new_rows_differ(self) -> bool | None:
+        """Whether more of the new rows are unlike the training data than chance explains."""
+        if self.novelty is None:
+            return None
+        return are_many(int((self.novelty > FAR).sum()), len(self.novelty), self.pair.n_rows)
+
+    @property
     def _sentences(self) -> list[str]:
-        along_graph = isinstance(self.pair.X, NeighborGraph)
         return summarize(
-            AssessmentResults(self.metrics, self.gains, self.pair.n, along_graph, self.thresholds)
+            AssessmentResults(
+                self.metrics,
+                self.gains,
+                self.pair.n,
+                isinstance(self.pair.X, NeighborGraph),
+                self.dominated_coordinates,
+                self.new_rows_differ,
+                self.thresholds,
+            )
         )
 
     def __str__(self) -> str:
@@ -132,6 +156,7 @@ def assess(
     metric: Any = "euclidean",
     sample: Any = "auto",
     random_state: RandomState = None,
+    new: Any = None,
 ) -> Assessment:
     """Compute quality metrics of an embedding and compare them with those of PCA.
 
@@ -152,6 +177,7 @@ def assess(
     - ``magnification``: ratio of the ninth to the first decile of the local scale;
     - ``unpredictability``: smallest value of :func:`unpredictability` over the coordinates; only
       for fitted spectral estimators, whose coordinates are ordered;
+    - ``unlike_rows``: fraction of the rows of `new` with a novelty above 2, if they are given;
     - ``label_accuracy``, ``label_accuracy_in_data``: :func:`knn_accuracy` in the embedding and in
       the data, if labels are given.
 
@@ -165,6 +191,9 @@ def assess(
         AnnData.
     n_neighbors : int, default=None
         Neighborhood size; by default 15, or fewer if there are not enough points.
+    new : array, sparse matrix or frame of shape (n_new, n_features), default=None
+        New data for a fitted estimator passed as `embedding`: are they like the data that it was
+        fitted on, so that ``transform`` can place them? See ``novelty`` of the estimators.
 
     Returns
     -------
@@ -194,6 +223,9 @@ def assess(
     metrics = metrics_of(pair, own, diagram, distortion, embedding)
     if codes is not None:
         metrics |= label_metrics(pair, k, codes)
+    novelty = None if new is None else _novelty(embedding, new)
+    if novelty is not None:
+        metrics["unlike_rows"] = Estimate.of_fraction(novelty > FAR, len(novelty))
     curves, baseline, gains = {"embedding": own.coranking}, {}, {}
     if pca is not None:
         curves["PCA"] = others[0].coranking
@@ -201,7 +233,16 @@ def assess(
         baseline |= _distance_metrics(shepard_of(pca, random_state))
         gains = _gains(own, others[0])
     return Assessment(
-        metrics, baseline, gains, curves, diagram, distortion, k, pair, describe_data(X, pair)
+        metrics,
+        baseline,
+        gains,
+        curves,
+        diagram,
+        distortion,
+        k,
+        pair,
+        describe_data(X, pair),
+        novelty=novelty,
     )
 
 
@@ -281,3 +322,12 @@ def label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str,
         ),
         "label_accuracy_in_data": accuracy_of(pair.neighbors(k), codes),
     }
+
+
+def _novelty(embedding: Any, new: Any) -> Array:
+    if not hasattr(embedding, "novelty"):
+        raise TypeError(
+            "new needs a fitted estimator of manifoldry as embedding, to compare new rows with its "
+            f"training data, not a {type(embedding).__name__}; pass the estimator, or omit new"
+        )
+    return np.asarray(embedding.novelty(new))

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
-from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.exceptions import DominatedCoordinateWarning, ManifoldryWarning, warn
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray
@@ -185,7 +185,9 @@ def _record_warnings() -> Iterator[list[Any]]:
         return
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        for category in (DeprecationWarning, PendingDeprecationWarning):
+        # The rows that a refit names are those of its subset; the fit to all rows names them.
+        ignored = DeprecationWarning, PendingDeprecationWarning, DominatedCoordinateWarning
+        for category in ignored:
             warnings.simplefilter("ignore", category)
         yield seen
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.base.dominant_points import DominatedCoordinate, dominated_coordinates
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.procrustes import (
     ALIGNMENTS,
@@ -82,19 +83,36 @@ class Stability:
     aligned_embeddings: Array | None = field(repr=False)
     thresholds: tuple[float, float] = field(default=(0.1, 0.3), repr=False)
 
+    @property
+    def verdict(self) -> str:
+        """``"stable"``, ``"mostly stable"``, ``"unstable"`` or ``"dominated by few points"``.
+
+        In the last case a few points hold most of the variance of a coordinate, so that the spread
+        of the embedding, the unit of all distances here, is theirs.
+        """
+        if self.dominated_coordinates:
+            return "dominated by few points"
+        grade = sum(self.variability > bound for bound in self.thresholds)
+        return ("stable", "mostly stable", "unstable")[grade]
+
+    @property
+    def dominated_coordinates(self) -> list[DominatedCoordinate]:
+        """Coordinates of which one point or a handful hold most of the variance."""
+        return dominated_coordinates(self.embedding)
+
     def __str__(self) -> str:
         return "\n".join(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
-        grade = sum(self.variability > bound for bound in self.thresholds)
         yield (
-            "The embedding is stable: ",
-            "The embedding is mostly stable: ",
-            "The embedding is unstable: ",
-        )[grade] + (
-            f"refitted to subsets of the data, its points move by {self.variability} of its spread "
-            f"({self.n_resamples} refits)."
+            f"The embedding is {self.verdict}: refitted to subsets of the data, its points move by "
+            f"{self.variability} of its spread ({self.n_resamples} refits)."
         )
+        if self.dominated_coordinates:
+            yield (
+                f"This says nothing about the other points: "
+                f"{'; '.join(map(str, self.dominated_coordinates))} (counted from 0)."
+            )
         if self.out_of_sample is None or self.difference is None:
             return
         worse = self.difference.high < 0

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from manifoldry.base.dominant_points import DominatedCoordinate, dominance_remedy
 from manifoldry.util.estimate import Estimate
 
 Metrics = dict[str, Estimate]
@@ -68,6 +69,10 @@ class AssessmentResults(NamedTuple):
     n: int
     along_graph: bool
     """Whether distances in the data are shortest paths along a graph."""
+    dominated: list[DominatedCoordinate]
+    """Coordinates of which a few points hold most of the variance."""
+    new_rows_differ: bool | None
+    """Whether many new rows are unlike the training data; None if there are none."""
     thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
 
 
@@ -80,6 +85,7 @@ _DESCRIPTIONS = {
     "distance_rank_correlation": "Spearman correlation of the distances",
     "stress": "relative error of the distances after rescaling (0 is best)",
     "unpredictability": "unpredictable part of the most redundant coordinate",
+    "unlike_rows": "fraction of the new rows with a novelty above 2",
     "anisotropy": "largest over smallest local stretch, median",
     "magnification": "local scale, 9th over 1st decile",
     "label_accuracy": "points with the label of most neighbors, embedding",
@@ -117,8 +123,20 @@ def summarize(results: AssessmentResults) -> list[str]:
             "This embedding is no better than a random one: check that its rows are in the "
             "order of the rows of X."
         ]
-    topics = (_neighbors, _against_pca, _distances, _coordinates, _shapes, _labels, _few)
+    topics = (
+        *(_few_hold_most, _neighbors, _against_pca, _distances, _coordinates, _shapes, _labels),
+        *(_new_rows, _few),
+    )
     return [sentence for topic in topics for sentence in topic(results)]
+
+
+def _few_hold_most(results: AssessmentResults) -> Iterator[str]:
+    if results.dominated:
+        yield (
+            "This embedding shows a few points and little else: "
+            f"{'; '.join(map(str, results.dominated))} (counted from 0). Their remedy: "
+            f"{dominance_remedy(True)}."
+        )
 
 
 def _neighbors(results: AssessmentResults) -> Iterator[str]:
@@ -228,6 +246,19 @@ def _labels(results: AssessmentResults) -> Iterator[str]:
         yield f"Labels are separated better than in the data: {compared}."
     else:
         yield f"Labels are separated as well as in the data: {compared}."
+
+
+def _new_rows(results: AssessmentResults) -> Iterator[str]:
+    if results.new_rows_differ is None:
+        return
+    fraction = f"{results.metrics['unlike_rows']:.0%}"
+    if results.new_rows_differ:
+        yield (
+            f"{fraction} of the new rows are unlike anything the model was fitted on: their "
+            "positions are not reliable, and novelty shows which rows they are."
+        )
+    else:
+        yield f"The new rows are like the training data: {fraction} have a novelty above 2."
 
 
 def _few(results: AssessmentResults) -> Iterator[str]:

@@ -295,10 +295,19 @@ class NonRedundant(
         """Compute the embedding of `X` and return it, (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
 
-    def transform(self, X: Any) -> Array:
-        """Embed new points, each independently; training rows get their training coordinates."""
+    def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
+        """Embed new points, each independently; training rows get their training coordinates.
+
+        With ``return_distance=True`` also return the result of :meth:`novelty`.
+        """
         check_is_fitted(self)
-        return self.estimator_.transform(X)
+        placed = self.estimator_.transform(X)
+        return (placed, self.novelty(X)) if return_distance else placed
+
+    def novelty(self, X: Any) -> Array:
+        """Return the distance of each row from the training data; see the wrapped estimator."""
+        check_is_fitted(self)
+        return self.estimator_.novelty(X)
 
     @available_if(lambda self: hasattr(self.estimator, "predict"))
     def predict(self, X: Any) -> IntArray:

@@ -21,12 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
-from manifoldry.exceptions import CalibrationWarning, warn
+from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, warn
 from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
+from manifoldry.extension.relative_distance import RelativeDistance
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import check_data, power_of_two_scale, row_blocks
+from manifoldry.util.validation import check_data, copy_if_shared, power_of_two_scale, row_blocks
 
 
 class InverseWithRadius(NamedTuple):
@@ -132,7 +133,10 @@ class ConformalInverse(
         self._check_enough(len(held_out))
         self.estimator_, self.embedding_ = estimator, Z.astype(data.dtype, copy=False)
         self.held_out_ = held_out
-        self._map = EmbeddingSpacing(Z[seen])
+        self._distance_from_map = RelativeDistance.of_points(Z[seen])
+        self._size_of_map = float(np.abs(Z[seen]).max())
+        data = copy_if_shared(data, X)
+        self._distance_from_data = RelativeDistance.of_training_data(data, estimator)
         self._local_error = LocalError.fit(Z[seen], data[seen])
         self._calibrate(Z[held_out], data[held_out])
         return self
@@ -146,10 +150,10 @@ class ConformalInverse(
     ) -> None:
         back = self._inverse(Z)
         self.errors_ = _lengths(X, back)
-        self._max_distance = float(np.quantile(self._map.relative_distance(Z), quantile)) or 1.0
+        self._max_distance = float(np.quantile(self._distance_from_map.of(Z), quantile)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
         # Round trips of linear maps differ by rounding errors only, which must not count.
-        rounding = rounding_error * float(np.abs(self._map.positions).max())
+        rounding = rounding_error * self._size_of_map
         self._max_round_trip = max(
             rounding, float(np.quantile(self._round_trip(Z, back), quantile))
         )
@@ -197,16 +201,39 @@ class ConformalInverse(
         """Fit, and return the embedding of `X`, (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
 
-    def transform(self, X: Any) -> Array:
-        """Embed new points with the estimator's `transform`."""
+    def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
+        """Embed new points with the estimator's `transform`.
+
+        With ``return_distance=True`` also return the result of :meth:`novelty`.
+        """
         check_is_fitted(self)
         data = check_data(self, X, reset=False)
-        return _transform_rows(self.estimator_, data).astype(data.dtype, copy=False)
+        placed = _transform_rows(self.estimator_, data).astype(data.dtype, copy=False)
+        self._distance_from_data.warn_if_far(data)
+        return (placed, self._distance_from_data.of(data)) if return_distance else placed
 
-    def inverse_transform(self, X: Any) -> Array:
-        """Reconstruct data from positions with the estimator's `inverse_transform`."""
+    def novelty(self, X: Any) -> Array:
+        """Return the distance of each row of `X` from the data passed to `fit`.
+
+        It is about 1 for rows like the data, and above 2 for rows unlike them; see
+        :class:`~manifoldry.extension.RelativeDistance`.
+        """
         check_is_fitted(self)
-        return np.asarray(self.estimator_.inverse_transform(X))
+        return self._distance_from_data.of(check_data(self, X, reset=False))
+
+    def inverse_transform(
+        self, X: Any, *, return_distance: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Reconstruct data from positions with the estimator's `inverse_transform`.
+
+        With ``return_distance=True`` also return the distance of each position from those of the
+        data, relative to their spacing: about 1 among them, far above 2.
+        """
+        check_is_fitted(self)
+        data = np.asarray(self.estimator_.inverse_transform(X))
+        if not return_distance:
+            return data
+        return data, self._distance_from_map.of(np.asarray(X, dtype=np.float64))
 
     def inverse_with_radius(self, X: Any) -> InverseWithRadius:
         """Reconstruct data from positions, each with its radius and whether it is reliable.
@@ -221,16 +248,16 @@ class ConformalInverse(
         InverseWithRadius
             ``data``, ``radius`` and ``reliable``.
         """
-        data = self.inverse_transform(X)
+        data = np.asarray(self.inverse_transform(X))
         Z, back = np.asarray(X, dtype=np.float64), np.asarray(data, dtype=np.float64)
-        near = self._map.relative_distance(Z) <= self._max_distance
+        near = self._distance_from_map.of(Z) <= self._max_distance
         returns = self._round_trip(Z, back) <= self._max_round_trip
         return InverseWithRadius(data, self.factor_ * self._error_at(Z), near & returns)
 
     def _error_at(self, Z: Array) -> Array:
         """Local error, increased in proportion to the distance for positions far from all data."""
         return self._local_error.at(Z) * np.maximum(
-            1.0, self._map.relative_distance(Z) / self._max_distance
+            1.0, self._distance_from_map.of(Z) / self._max_distance
         )
 
     def _inverse(self, Z: Array) -> Array:
@@ -319,8 +346,9 @@ def _lengths(X: Matrix, Y: Array) -> Array:
 
 
 def _transform_rows(estimator: Any, X: Any) -> Array:
-    """Result of `transform`, without the warning about missing feature names."""
+    """Result of `transform`, without warnings about missing feature names or unlike rows."""
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoveltyWarning)
         warnings.filterwarnings("ignore", message=".*valid feature names.*")
         return np.asarray(estimator.transform(X), dtype=np.float64)
 

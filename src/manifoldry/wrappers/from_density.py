@@ -1,5 +1,6 @@
 """Fit an embedding to samples of a density estimate instead of the data."""
 
+import warnings
 from inspect import signature
 from typing import Any, Self
 
@@ -19,7 +20,9 @@ from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
-from manifoldry.extension.regression import EmbeddingSpacing, regression_inverse
+from manifoldry.exceptions import NoveltyWarning
+from manifoldry.extension.regression import regression_inverse
+from manifoldry.extension.relative_distance import RelativeDistance
 from manifoldry.util.checks import (
     as_generator,
     check_count,
@@ -30,7 +33,7 @@ from manifoldry.util.checks import (
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, RandomState
-from manifoldry.util.validation import check_data, read_array
+from manifoldry.util.validation import check_data, copy_if_shared, read_array
 
 
 class FromDensity(
@@ -138,6 +141,7 @@ class FromDensity(
         estimator, density = self._embedding(), self._density()
         width = self._check_width(density)
         data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
+        data = copy_if_shared(data, X)
         rng = as_generator(self.random_state, unset=0)
         n_draws, seed = self._count(len(data)), int(rng.integers(2**31 - 1))
         if density.get_params().get("random_state", seed) is None:
@@ -148,8 +152,9 @@ class FromDensity(
             width, self.width_trials_ = _choose_width(estimator, density, data, rng)
         drawn = data if width == 0 else draw(density, n_draws, seed, width)
         estimator.fit(drawn.astype(data.dtype, copy=False))
-        self.embedding_ = np.asarray(estimator.transform(data))
         self.density_, self.estimator_ = density, estimator
+        self.embedding_ = self._transform_rows(data)
+        self._distance_from_data = RelativeDistance.of_training_data(data, estimator)
         self.width_, self.n_draws_ = float(width), len(drawn)
         self._inverse = regression_inverse(self.embedding_, data) if 0 < width < 1 else None
 
@@ -200,17 +205,38 @@ class FromDensity(
         """Fit, and return the embedding of `X`, (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Embed new points, each independently of the others.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
             The points.
+        return_distance : bool, default=False
+            Also return the distance of each row from the data; see :meth:`novelty`.
         """
+        data = self._read_new(X)
+        placed = self._transform_rows(data)
+        self._distance_from_data.warn_if_far(data)
+        return (placed, self._distance_from_data.of(data)) if return_distance else placed
+
+    def novelty(self, X: Any) -> Array:
+        """Return the distance of each row of `X` from the data, not from the draws.
+
+        It is about 1 for rows like the data, and above 2 for rows unlike them; see
+        :class:`~manifoldry.extension.RelativeDistance`.
+        """
+        return self._distance_from_data.of(self._read_new(X))
+
+    def _read_new(self, X: Any) -> Array:
         check_is_fitted(self)
-        data = check_data(self, X, reset=False, accept_sparse=False)
-        return np.asarray(self.estimator_.transform(data))
+        return check_data(self, X, reset=False, accept_sparse=False)
+
+    def _transform_rows(self, data: Array) -> Array:
+        with warnings.catch_warnings():
+            # The estimator compares with the draws.
+            warnings.simplefilter("ignore", NoveltyWarning)
+            return np.asarray(self.estimator_.transform(data))
 
     def inverse_transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Compute data from coordinates, with their distance from the embedding if requested.
@@ -224,7 +250,7 @@ class FromDensity(
         X : array of shape (n_samples, n_components)
             Coordinates.
         return_distance : bool, default=False
-            Also return the distance of each row from the embedding in units of its spacing, if the
+            Also return the distance of each row from the embedding relative to its spacing, if the
             estimator does.
         """
         check_is_fitted(self)
@@ -240,7 +266,7 @@ class FromDensity(
         data = self._inverse.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
-        return data, EmbeddingSpacing(self.embedding_).relative_distance(Z)
+        return data, RelativeDistance.of_points(self.embedding_).of(Z)
 
     @property
     def _n_features_out(self) -> int:

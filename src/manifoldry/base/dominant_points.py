@@ -1,0 +1,102 @@
+"""Coordinates whose variance comes mostly from one point or a handful of points."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from manifoldry.exceptions import DominatedCoordinateWarning, warn
+from manifoldry.util.typing import Array, IntArray
+
+
+class DominatedCoordinate(NamedTuple):
+    """A coordinate of which a few points hold most of the variance."""
+
+    coordinate: int
+    """Counted from 0."""
+    points: IntArray
+    """Rows of the embedding, those with the largest fraction of the variance first."""
+    fraction: float
+    """Fraction of the variance that these points hold."""
+
+    def __str__(self) -> str:
+        rows, hold = ("row", "holds") if len(self.points) == 1 else ("rows", "hold")
+        numbers = ", ".join(map(str, self.points))
+        percent = min(99, round(100 * self.fraction)) if self.fraction < 1 else 100
+        return (
+            f"{rows} {numbers} {hold} {percent} % of the variance of coordinate {self.coordinate}"
+        )
+
+
+def dominated_coordinates(
+    Y: Array,
+    *,
+    most: float = 0.5,
+    handful: int = 5,
+    largest_group: float = 0.02,
+    min_points: int = 30,
+) -> list[DominatedCoordinate]:
+    """Return the coordinates of which a few points hold most of the variance.
+
+    Such a coordinate separates these points from the rest and shows little else: they are
+    outliers, or few edges connect them. On maps of real data by fifteen methods, five points held
+    less than half of the variance of a coordinate, except where an outlier or a nearly
+    disconnected group had taken it over; then they held 0.55 to 1.
+
+    Parameters
+    ----------
+    Y : array of shape (n_samples, n_components)
+        The embedding; rows of NaN are points that were not embedded.
+    most : float
+        Fraction of the variance that counts as most of it.
+    handful, largest_group : int, float
+        Largest number of points, and largest fraction of all points (one point at least).
+    min_points : int
+        No coordinate of fewer points is reported, since one of few points naturally holds much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.linspace(-1, 1, 100)[:, None]
+    >>> dominated_coordinates(Y)
+    []
+    >>> Y[7] = 50
+    >>> print(*dominated_coordinates(Y))
+    row 7 holds 98 % of the variance of coordinate 0
+    """
+    rows = np.flatnonzero(np.isfinite(Y).all(axis=1))
+    if len(rows) < min_points:
+        return []
+    count = max(1, min(handful, int(largest_group * len(rows))))
+    found = [_fewest(y, count, most) for y in np.asarray(Y[rows], dtype=np.float64).T]
+    return [
+        DominatedCoordinate(j, rows[points], fraction)
+        for j, (points, fraction) in enumerate(found)
+        if fraction > most
+    ]
+
+
+def _fewest(y: Array, count: int, most: float) -> tuple[IntArray, float]:
+    """The fewest points, at most `count`, that hold more than `most`, and what they hold."""
+    offsets = np.abs(y - y.mean())
+    squares = np.square(offsets / (offsets.max() or 1.0))
+    points = np.argsort(-squares, kind="stable")[:count]
+    held = np.cumsum(squares[points]) / (squares.sum() or 1.0)
+    needed = min(int(np.searchsorted(held, most, side="right")) + 1, count)
+    return points[:needed], float(held[needed - 1])
+
+
+def dominance_remedy(has_neighbors: bool) -> str:
+    """What to do about dominated coordinates."""
+    connect = ", or raise n_neighbors to connect them better" if has_neighbors else ""
+    return f"look at these rows of the data; drop or correct them if they are errors{connect}"
+
+
+def warn_if_dominated(Y: Array, has_neighbors: bool) -> None:
+    """Warn if a few points hold most of the variance of a coordinate of the embedding `Y`."""
+    found = dominated_coordinates(Y)
+    if found:
+        warn(
+            f"{'; '.join(map(str, found))} (counted from 0), so that these coordinates show little "
+            f"else; {dominance_remedy(has_neighbors)}",
+            DominatedCoordinateWarning,
+        )
