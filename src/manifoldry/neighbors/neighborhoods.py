@@ -57,14 +57,17 @@ class Neighborhoods:
         `local` maps coordinates (n_block, k, n_features) to the entries (n_block, k).
         """
         n, k = self.members.shape
-        coordinates = self._coordinates()
-        parts = map_threads(lambda block: local(coordinates(block)).ravel(), self._blocks)
         index = np.int32 if n * k < 2**31 else np.int64
         columns, starts = (
             self.members.ravel().astype(index),
             np.arange(0, n * k + 1, k, dtype=index),
         )
-        return sparse.csr_array((np.concatenate(parts), columns, starts), shape=(n, n))
+        return sparse.csr_array((self.map(local).ravel(), columns, starts), shape=(n, n))
+
+    def map(self, local: Callable[[Array], Array]) -> Array:
+        """Results of `local`, from coordinates (n_block, k, n_features), for all neighborhoods."""
+        coordinates = self._coordinates()
+        return np.concatenate(map_threads(lambda block: local(coordinates(block)), self._blocks))
 
     def _coordinates(self) -> Callable[[slice], Array]:
         """Function from a block to centered, scaled coordinates (n_block, k, n_features)."""

@@ -145,7 +145,7 @@ class DiffusionMaps(LaplacianEigenmaps):
     def _training_weights(self, data: Input) -> TrainingWeights:
         alpha = check_nonnegative("alpha", self.alpha)
         weighted = super()._training_weights(data)
-        W = weighted.matrix + sparse.eye_array(data.n_samples)  # self-transitions
+        W = sparse.csr_array(weighted.matrix) + sparse.eye_array(data.n_samples)  # self-transitions
         density = np.asarray(W.sum(axis=1)).ravel()
         max_density = float(density.max())
         factor = sparse.diags_array((density / max_density) ** -alpha)
@@ -209,9 +209,9 @@ class RandomWalkWeights:
     max_density: float
 
     @property
-    def n_train(self) -> int:
-        """Number of training points."""
-        return self.source.n_train
+    def numbers_per_row(self) -> int:
+        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
+        return self.source.numbers_per_row
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
         """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
