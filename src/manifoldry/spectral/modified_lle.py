@@ -17,6 +17,9 @@ from manifoldry.spectral.tangent_embedder import TangentEmbedder
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, IntArray, RandomState
 
+# Norms of VVᵀ1 up to this are rounding errors.
+SMALLEST_SUM = 1e-8
+
 
 @shared_docs
 class ModifiedLLE(TangentEmbedder):
@@ -27,8 +30,8 @@ class ModifiedLLE(TangentEmbedder):
     Modified LLE minimizes the sum of the reconstruction errors of as many independent ones as the
     neighborhood determines, at most ``n_neighbors - n_components`` [1]_. Use it, like LTSA, for
     densely sampled manifolds, with or without holes, whose distances it recovers. It uses fewer
-    weight vectors where noise or curvature is large, and so withstands noise better than LTSA and
-    Hessian LLE; without noise those are more accurate.
+    weight vectors where noise or curvature is large, and so is less sensitive to noise than LTSA,
+    and less accurate without noise. It needs fewer neighbors than Hessian LLE.
 
     Parameters
     ----------
@@ -131,21 +134,24 @@ class MultipleReconstructions(LocalAlignment):
 
         The s weight vectors of a point are orthonormal directions V of the almost-null space of
         its Gram matrix, rotated so that the entries of each have the same sum α, plus (1 − α)w,
-        where w are the weights of LLE. They have the mean (1 − α)w + VVᵀ1/(αs), and differ from it
+        where w are the weights of LLE. They have the mean (1 − α)w + VVᵀ1/(αs) and differ from it
         by the directions of V whose entries sum to zero. So no rotation has to be computed.
         """
         values, vectors = gram_spectrum(coordinates)
         s = weight_counts(values, self.n_components, max_ratio)
         V = vectors * (np.arange(values.shape[1]) < s[:, None])[:, None, :]
         projection = V @ V.transpose(0, 2, 1)
-        u = projection.sum(axis=2)  # VVᵀ1, whose squared norm is its sum, α²s
-        square = np.maximum(u.sum(axis=1), np.finfo(float).tiny)[:, None]
-        alpha = np.sqrt(square / s[:, None])
+        u = projection.sum(axis=2)  # VVᵀ1, of norm α√s
+        norm = np.linalg.norm(u, axis=1, keepdims=True)
+        # If all directions sum to zero, as differences of duplicates do, w is the mean.
+        unit = np.where(norm > SMALLEST_SUM, u / np.where(norm > 0, norm, 1.0), 0.0)
+        count = s[:, None]
+        alpha = np.where(norm > SMALLEST_SUM, norm, 0.0) / np.sqrt(count)
         w = -residual_weights(coordinates, self.reg)[:, 1:]
-        mean = (1 - alpha) * w + u / (alpha * s[:, None])
+        mean = (1 - alpha) * w + unit / np.sqrt(count)
         residual = np.concatenate([np.ones((len(s), 1)), -mean], axis=1)
-        M = s[:, None, None] * residual[:, :, None] * residual[:, None, :]
-        M[:, 1:, 1:] += projection - u[:, :, None] * (u / square)[:, None, :]
+        M = count[:, :, None] * residual[:, :, None] * residual[:, None, :]
+        M[:, 1:, 1:] += projection - unit[:, :, None] * unit[:, None, :]
         return M
 
 

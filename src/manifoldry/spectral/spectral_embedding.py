@@ -156,6 +156,11 @@ class SpectralEmbedding(LaplacianEigenmaps):
             W = self.affinity(X)
             W = sparse.csr_array(W) if sparse.issparse(W) else np.asarray(W)
             Affinities(W).check()
+            if W.shape[0] != X.shape[0]:
+                raise ValueError(
+                    f"the function passed as affinity returned {W.shape[0]} rows for "
+                    f"n_samples={X.shape[0]}; it must return one row and one column per sample"
+                )
             return W, partial(FunctionWeights, self.affinity, X)
         gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
         kernel = median_rbf(X, check_positive("gamma", gamma))
