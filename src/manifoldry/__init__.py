@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
         LocallyLinearEmbedding as LocallyLinearEmbedding,
     )
     from manifoldry.spectral.ltsa import LTSA as LTSA
+    from manifoldry.spectral.modified_lle import ModifiedLLE as ModifiedLLE
     from manifoldry.spectral.pca import PCA as PCA
     from manifoldry.spectral.spectral_clustering import SpectralClustering as SpectralClustering
     from manifoldry.spectral.spectral_embedding import SpectralEmbedding as SpectralEmbedding
@@ -57,6 +58,7 @@ _EXPORTS = {
     "LLE": "spectral.lle",
     "HessianLLE": "spectral.hessian_lle",
     "LTSA": "spectral.ltsa",
+    "ModifiedLLE": "spectral.modified_lle",
     "LocallyLinearEmbedding": "spectral.locally_linear_embedding",
     "MaximumVarianceUnfolding": "semidefinite.maximum_variance_unfolding",
     "MVU": "semidefinite.maximum_variance_unfolding",

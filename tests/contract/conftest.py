@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
+from sklearn.metrics.pairwise import rbf_kernel
 
 import manifoldry as mf
 from manifoldry.affinity import Entropic
@@ -242,11 +243,26 @@ ESTIMATORS = [
         scale_power=1,
         on_sheet=True,
     ),
+    C(
+        "ModifiedLLE",
+        mf.ModifiedLLE,
+        on_graph=True,
+        extension_error=0.1,
+        scale_power=1,
+        on_sheet=True,
+    ),
+    C("LocallyLinearEmbedding", mf.LocallyLinearEmbedding, on_graph=True, extension_error=0.01),
     C("SpectralClustering", clustering, on_graph=True, counted_by="n_clusters"),
     C("SpectralEmbedding", mf.SpectralEmbedding, on_graph=True, keeps_pairs=True),
     C(
         "SpectralEmbedding-rbf",
         partial(mf.SpectralEmbedding, affinity="rbf"),
+        scale_power=None,
+        keeps_pairs=True,
+    ),
+    C(
+        "SpectralEmbedding-function",
+        partial(mf.SpectralEmbedding, affinity=rbf_kernel),
         scale_power=None,
         keeps_pairs=True,
     ),

@@ -83,7 +83,9 @@ def test_policy():
     dense = SpectralProblem(np.eye(2500), end="largest")
     assert solvers(dense)[:2] == [Lanczos, Randomized]
     dense = SpectralProblem(np.eye(2500), end="smallest")
-    assert solvers(dense)[0] is ShiftInvertLanczos
+    assert solvers(dense)[:2] == [Lanczos, ShiftInvertLanczos]
+    constrained = SpectralProblem(np.eye(2500), end="smallest", constraint=np.ones(2500))
+    assert solvers(constrained)[0] is ShiftInvertLanczos
     gram = SpectralProblem(Gram(np.ones((50_000, 3))), end="largest")
     assert solvers(gram)[0] is Dense
     implicit = LinearOperator((30_000, 30_000), matvec=lambda x: x, dtype=float)
@@ -99,6 +101,21 @@ def test_reasons_name_the_decisive_numbers():
     assert "expected in a factor" in chain[1].reason
     gram = SpectralProblem(Gram(np.ones((50_000, 3))), end="largest")
     assert "short side 3 (of 50000 rows)" in Auto().choose(gram, 2)[0].reason
+
+
+def test_a_sparse_matrix_with_many_nonzeros_is_solved_like_a_dense_one():
+    """Its factor would be full, and estimating how full takes longer than the probe."""
+    W = (np.random.default_rng(0).uniform(size=(900, 900)) < 0.1).astype(float)
+    W = np.maximum(W, W.T)
+    L = np.diag(W.sum(axis=1)) - W
+    problem = SpectralProblem(sp.csr_array(L), "smallest", deflate=np.ones(900), bounds=(0, 400))
+    chain = Auto().choose(problem, 2)
+    assert [type(c.solver) for c in chain[:2]] == [Lanczos, ShiftInvertLanczos]
+    assert "order 900, 19% nonzero: a probe" in chain[0].reason
+    expected = np.linalg.eigvalsh(L)[1:3]
+    for choice in chain[:2]:
+        found = choice.solver.solve(problem, 2, np.random.default_rng(0))
+        np.testing.assert_allclose(found.values, expected, rtol=1e-8)
 
 
 def test_too_much_fill_in_is_not_factorized():

@@ -125,7 +125,7 @@ def test_functions_that_oscillate_get_the_mean_of_the_neighbors(X):
 def test_given_weights_are_scaled_rows_without_identical_points(X, kind):
     graph = NeighborGraph.build(X, 9)
     W = Gaussian().fit(graph).matrix(graph).toarray()
-    source = GivenWeights(len(X))
+    source = GivenWeights()
     rows, log_scale, nearest = source.rows(kind(W * 1e-200))
     np.testing.assert_allclose(rows.toarray(), W / W.max(axis=1, keepdims=True), rtol=1e-12)
     np.testing.assert_allclose(log_scale, np.log(W.max(axis=1)) - 200 * np.log(10), rtol=1e-12)

@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn import manifold
 from sklearn.datasets import load_digits, make_s_curve
@@ -11,6 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
 from manifoldry import NeighborGraph, SpectralEmbedding
+from manifoldry.exceptions import DisconnectedGraphWarning
 
 S_CURVE = make_s_curve(200, random_state=0)[0]
 
@@ -39,8 +41,7 @@ def test_nearest_neighbors(n_neighbors):
         for cls in (manifold.SpectralEmbedding, SpectralEmbedding)
     )
     assert_same(model, peer)
-    without_diagonal = peer.affinity_matrix_.toarray() * (1 - np.eye(200))
-    assert np.allclose(model.affinity_matrix_.toarray(), without_diagonal)
+    assert np.allclose(model.affinity_matrix_.toarray(), peer.affinity_matrix_.toarray())
 
 
 @pytest.mark.parametrize("gamma", [None, 2.0])
@@ -117,3 +118,73 @@ def test_stored_neighbors_count_as_they_do_in_scikit_learn(include_self):
     ours = SpectralEmbedding(2, **options).fit_transform(stored)
     theirs = manifold.SpectralEmbedding(2, **options).fit_transform(stored)
     assert subspace_angles(ours, theirs).max() < 1e-6
+
+
+def test_the_matrix_of_a_stored_graph():
+    stored = kneighbors_graph(S_CURVE, 10, mode="distance")
+    options = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 6, "random_state": 0}
+    peer, model = (
+        cls(2, **options).fit(stored) for cls in (manifold.SpectralEmbedding, SpectralEmbedding)
+    )
+    assert np.allclose(model.affinity_matrix_.toarray(), peer.affinity_matrix_.toarray())
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_a_given_matrix_keeps_its_storage_and_diagonal(container):
+    W = kneighbors_graph(S_CURVE, 8, include_self=True).toarray()
+    W = container((np.maximum(W, W.T) * 0.7).astype(np.float32))
+    found = SpectralEmbedding(affinity="precomputed").fit(W).affinity_matrix_
+    assert sparse.issparse(found) == sparse.issparse(W)
+    assert found.dtype == np.float32
+    assert abs(found - W).max() < 1e-7
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_a_function_as_affinity_embeds_new_points_as_the_kernel_does(container):
+    X, new = container(S_CURVE), container(S_CURVE[:20] + 0.03)
+    by_name = SpectralEmbedding(3, affinity="rbf", gamma=2.0).fit(X)
+    by_function = SpectralEmbedding(3, affinity=lambda A: rbf_kernel(A, gamma=2.0)).fit(X)
+    expected = by_name.transform(new)
+    np.testing.assert_allclose(by_function.transform(new), expected, atol=1e-6)
+    np.testing.assert_allclose(by_function.transform(new[:1]), expected[:1], atol=1e-6)
+    assert np.array_equal(by_function.transform(X), by_function.embedding_)
+    assert by_function.extension_error(X) < 1e-6
+
+
+def test_a_function_that_depends_on_all_rows_has_no_new_points():
+    model = SpectralEmbedding(affinity=lambda X: rbf_kernel(X, gamma=1 / np.var(X))).fit(S_CURVE)
+    with pytest.raises(ValueError, match="other weights to the training points"):
+        model.transform(S_CURVE[:5] * 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda X: np.ones((200, 3)), "square"),
+        (lambda X: np.ones((3, 3)), "returned 3 rows for n_samples=200"),
+        (lambda X: X @ X.T, "negative"),
+        (lambda X: np.triu(np.ones((200, 200))), "symmetric"),
+    ],
+)
+def test_functions_that_return_no_weights_are_refused(function, message):
+    with pytest.raises(ValueError, match=message):
+        SpectralEmbedding(affinity=function).fit(S_CURVE)
+
+
+def test_components_of_a_graph_share_coordinates_as_in_scikit_learn():
+    X = np.vstack([S_CURVE, S_CURVE[:150] + 50.0, S_CURVE[:100] - 50.0])
+    with pytest.warns(DisconnectedGraphWarning, match="3 connected components.*as in scikit-learn"):
+        model = SpectralEmbedding(2, n_neighbors=10).fit(X)
+    with pytest.warns(UserWarning, match="not fully connected"):
+        peer = manifold.SpectralEmbedding(2, n_neighbors=10, random_state=0).fit(X)
+    # Of the three functions that are constant on components scikit-learn leaves out any one.
+    constant_on_components = np.column_stack([np.ones(len(X)), model.embedding_])
+    assert subspace_angles(constant_on_components, peer.embedding_).max() < 1e-6
+    new = X[::150] + 0.01
+    np.testing.assert_allclose(model.transform(new), model.embedding_[::150], atol=1e-8)
+
+
+def test_a_graph_of_many_neighbors_is_not_factorized():
+    """By default a tenth of the points are neighbors; factorizing took most of the time."""
+    X = np.random.default_rng(0).normal(size=(900, 5))
+    assert SpectralEmbedding().fit(X).solver_.startswith("Lanczos")

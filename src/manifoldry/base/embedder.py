@@ -362,6 +362,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _policy(self) -> DisconnectedPolicy:
         """Return the policy for a disconnected graph."""
         disconnected: Any = getattr(self, "disconnected", OPTIONS[0])
+        if isinstance(disconnected, DisconnectedPolicy):
+            return disconnected
         return DisconnectedPolicy(disconnected, self._disconnected_options)
 
     def _default_neighbors(self, n: int) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.inverse import estimated_fill
+from manifoldry.eigen.inverse import NEARLY_DENSE, estimated_fill
 from manifoldry.eigen.lanczos import Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
@@ -76,6 +76,10 @@ class Auto(EigenSolver):
     max_constrained_cost : int
         With constraints, the matrix is factorized without a probe if that costs no more than this
         many products.
+    order_per_product, dense_products : int
+        Shift-invert of a dense matrix takes as long as about `dense_products` products for its
+        solves and, for the Cholesky factor, its order divided by `order_per_product` (measured at
+        2000 to 5000 points). The probe before it takes no longer.
 
     Examples
     --------
@@ -101,6 +105,8 @@ class Auto(EigenSolver):
     estimate_fill_up_to: int = 5000
     small_fill_ratio: float = 2.5
     max_constrained_cost: int = 500
+    order_per_product: int = 40
+    dense_products: int = 50
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
         """Return the solvers in the order they will be tried, each with its reason."""
@@ -136,17 +142,32 @@ class Auto(EigenSolver):
         block = Choice(Randomized(), f"a block iteration for {k} pairs finds repeated eigenvalues")
         if isinstance(A, Gram) or problem.end == SpectrumEnd.LARGEST:
             return [krylov, block]
-        if isinstance(A, np.ndarray):
-            inverse = f"smallest end, dense of order {n}: one Cholesky factor separates tiny gaps"
-            return [
-                Choice(ShiftInvertLanczos(full_multiplicity=self.full_multiplicity), inverse),
-                krylov,
-                block,
-            ]
-        if not hasattr(A, "nnz"):
+        if not isinstance(A, np.ndarray) and not hasattr(A, "nnz"):
             return [krylov, Choice(Lobpcg(), f"a block of {k} pairs without a matrix"), block]
         constraints = 0 if problem.constraint is None else problem.constraint.shape[1]
+        density = (A.size if isinstance(A, np.ndarray) else A.nnz) / n**2
+        if density > NEARLY_DENSE:
+            return [*self._dense_smallest(n, density, constraints), krylov, block]
         return self._sparse_smallest(A, constraints)
+
+    def _dense_smallest(self, n: int, density: float, constraints: int) -> Iterator[Choice]:
+        """Yield a probe that takes no longer than the factorization, and the factorization."""
+        order = f"smallest end, order {n}, {density:.0%} nonzero"
+        if not constraints:  # with them a probe is less useful, as for sparse matrices
+            products = self.dense_products + n / self.order_per_product
+            yield self._probe(order, int(products / density))
+        yield Choice(
+            ShiftInvertLanczos(full_multiplicity=self.full_multiplicity),
+            f"{order}: one dense Cholesky factor separates tiny gaps",
+        )
+
+    def _probe(self, order: str, max_products: int) -> Choice:
+        probe = Lanczos(
+            probe=True, max_products=max_products, full_multiplicity=self.full_multiplicity
+        )
+        return Choice(
+            probe, f"{order}: a probe, which stops early if the gaps at this end are too small"
+        )
 
     def _sparse_smallest(self, A: Matrix, constraints: int) -> Iterator[Choice]:
         """Yield a short Lanczos run (the probe) first, then solvers that factorize the matrix.
@@ -165,14 +186,7 @@ class Auto(EigenSolver):
             if few or fill <= self.small_fill_ratio * A.nnz:
                 yield from self._factorized(A, constraints, fill, order)
                 return
-        yield Choice(
-            Lanczos(
-                probe=True,
-                max_products=self.max_probe_products,
-                full_multiplicity=self.full_multiplicity,
-            ),
-            f"{order}: a probe, which stops early if the gaps at this end are too small for it",
-        )
+        yield self._probe(order, self.max_probe_products)
         yield from self._factorized(A, constraints, estimated_fill(A), order)
 
     def _factorized(self, A: Matrix, constraints: int, fill: float, order: str) -> Iterator[Choice]:

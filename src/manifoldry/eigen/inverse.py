@@ -19,6 +19,9 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 
 Solve = Callable[[Array], Array]
 
+# Factors of matrices with a larger fraction of nonzeros have few zeros and are computed as dense.
+NEARLY_DENSE = 0.1
+
 
 class NotDefiniteError(ValueError):
     """The shift lies inside the spectrum, so the shifted matrix is not definite."""
@@ -59,13 +62,16 @@ class ShiftedInverse:
     ) -> None:
         sign = -SpectrumEnd(end).sign
         n = A.shape[0]
+        if sp.issparse(A) and A.nnz > NEARLY_DENSE * n**2:
+            A = A.toarray()
         if sp.issparse(A):
             self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
             nested_dissection = n > nested_dissection_from and _metis() is not None
             factorized = PermutedLU if nested_dissection else _definite_lu
             self._lu: Matrix = factorized(self.M, skip_pivot_check=skip_pivot_check)
         else:
-            self.M = sign * (A - shift * np.eye(n))
+            self.M = sign * A  # a copy
+            self.M[np.diag_indices(n)] -= sign * shift
             self._factor = _cholesky(self.M)
 
     def solve(self, X: Array) -> Array:

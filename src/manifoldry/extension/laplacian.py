@@ -30,8 +30,8 @@ class WeightRows(Protocol):
     """Weights between new points and training points."""
 
     @property
-    def n_train(self) -> int:
-        """Number of training points."""
+    def numbers_per_row(self) -> int:
+        """Number of floats that the weights of one new point need."""
         ...
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
@@ -68,9 +68,9 @@ class GraphWeights:
     weights: Weights
 
     @property
-    def n_train(self) -> int:
-        """Number of training points."""
-        return self.graph.n_reference
+    def numbers_per_row(self) -> int:
+        """See :class:`WeightRows`."""
+        return 64
 
     @property
     def self_weights(self) -> Array:
@@ -102,8 +102,8 @@ class KernelWeights:
     kernel: RBF
 
     @property
-    def n_train(self) -> int:
-        """Number of training points."""
+    def numbers_per_row(self) -> int:
+        """See :class:`WeightRows`."""
         return self.kernel.n_train
 
     @cached_property
@@ -136,7 +136,10 @@ class KernelWeights:
 class GivenWeights:
     """Weights passed by the user in place of data."""
 
-    n_train: int
+    @property
+    def numbers_per_row(self) -> int:
+        """See :class:`WeightRows`."""
+        return 64
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
         """See :class:`WeightRows`."""
@@ -225,7 +228,7 @@ class LaplacianExtension(KernelExtension):
 
     @property
     def numbers_per_row(self) -> int:
-        return self.source.n_train if isinstance(self.source, KernelWeights) else 64
+        return self.source.numbers_per_row
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
         """Weights divided by the square roots of both degrees; without normalization, μI − L."""

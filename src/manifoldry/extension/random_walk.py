@@ -23,9 +23,9 @@ class RandomWalkWeights:
     max_density: float
 
     @property
-    def n_train(self) -> int:
-        """Number of training points."""
-        return self.source.n_train
+    def numbers_per_row(self) -> int:
+        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
+        return self.source.numbers_per_row
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
         """See :class:`~manifoldry.extension.laplacian.WeightRows`."""

@@ -65,7 +65,8 @@ class SpectralEmbedder(Embedder):
             return self._pose_input(X)
 
     def _pose_input(self, X: Any) -> Posed:
-        data = self._read(X)
+        # An Input comes from an estimator that delegates to this one and has read the data.
+        data = X if isinstance(X, Input) else self._read(X)
         self.n_components_ = self._resolve_n_components(data)
         posed = self._pose(data)
         if not isinstance(posed, Posed):

@@ -171,7 +171,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         weighted = super()._training_weights(data)
         self.alpha_ = alpha = self._resolve_alpha(weighted.source)
         own = _self_weights(weighted.source, data)
-        W = weighted.matrix + sparse.diags_array(own)
+        W = sparse.csr_array(weighted.matrix) + sparse.diags_array(own)
         density = np.asarray(W.sum(axis=1)).ravel()
         density[density == 0] = 1.0  # isolated points of a given matrix
         max_density = float(density.max())

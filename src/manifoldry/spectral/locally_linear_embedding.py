@@ -1,42 +1,69 @@
-"""LLE with the name and signature of scikit-learn."""
+"""The four variants of LLE under the name and with the signature of scikit-learn."""
 
+from dataclasses import replace
 from typing import Any
+
+from sklearn.neighbors import NearestNeighbors
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.spectral.lle import LLE, PosedLLE
+from manifoldry.neighbors.disconnected import DisconnectedPolicy
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.hessian_lle import HessianLLE
+from manifoldry.spectral.lle import LLE
+from manifoldry.spectral.local import PosedAlignment
+from manifoldry.spectral.ltsa import LTSA
+from manifoldry.spectral.modified_lle import ModifiedLLE
+from manifoldry.util.checks import check_option
 from manifoldry.util.typing import RandomState
 
-_OTHER_METHODS = {"hessian": "HessianLLE", "ltsa": "LTSA"}
+_METHODS: dict[str, type[SpectralEmbedder]] = {
+    "standard": LLE,
+    "hessian": HessianLLE,
+    "modified": ModifiedLLE,
+    "ltsa": LTSA,
+}
 
 
 @shared_docs
-class LocallyLinearEmbedding(LLE):
-    """Locally linear embedding with scikit-learn's signature, as a drop-in replacement.
+class LocallyLinearEmbedding(SpectralEmbedder):
+    """LLE, Hessian LLE, modified LLE and LTSA with scikit-learn's signature.
 
-    Computes the same coordinates as :class:`sklearn.manifold.LocallyLinearEmbedding` with
-    ``method="standard"``, but with unit variance instead of unit norm. The other methods are
-    separate classes, :class:`HessianLLE` and :class:`LTSA`. New code should use :class:`LLE`.
+    A drop-in replacement of :class:`sklearn.manifold.LocallyLinearEmbedding` that chooses the
+    estimator by `method`. Coordinates have unit norm and, for a connected graph, are those of
+    scikit-learn up to sign, with two exceptions. ``method="hessian"`` computes Hessian LLE, where
+    scikit-learn (1.9.1) computes LTSA; ``method="modified"`` has at most ``n_neighbors -
+    n_components`` weight vectors per neighborhood, as published, where scikit-learn has more in
+    elongated neighborhoods. In addition it has ``inverse_transform``, checks the residuals of the
+    eigenvectors and embeds connected components separately. New code should use the classes of
+    the methods.
 
     Parameters
     ----------
     n_neighbors : int, default=5
         Number of neighbors of each point.
     {n_components_two}
-    {reg}
+    reg : float, default=1e-3
+        Regularization of the local weights of ``method="standard"`` and ``"modified"``, relative
+        to the trace of the local Gram matrix.
     {eigen_solver}
     tol, max_iter : float, default=1e-6, and int, default=100
         Ignored, present for compatibility: the eigensolver always checks its residuals.
-    method : str, default="standard"
-        Must be ``"standard"``; the error message for other values names the class to use.
-    hessian_tol, modified_tol, neighbors_algorithm
-        Ignored, present for compatibility: they belong to other methods, and the neighbor index
-        is chosen automatically.
+    method : {"standard", "hessian", "modified", "ltsa"}, default="standard"
+        Which estimator: :class:`LLE`, :class:`HessianLLE`, :class:`ModifiedLLE` or :class:`LTSA`;
+        the last three without their metric fit.
+    hessian_tol, modified_tol : float, default=1e-4 and 1e-12
+        Ignored, present for compatibility: the local problems are solved without them.
+    neighbors_algorithm : {"auto", "brute", "kd_tree", "ball_tree"}, default="auto"
+        Algorithm of ``nbrs_``. The neighbors of the training points do not depend on it; their
+        index is chosen automatically.
     {random_state}
     {n_jobs}
 
     Attributes
     ----------
+    nbrs_ : sklearn.neighbors.NearestNeighbors
+        Index of the training points; built at each access.
     reconstruction_error_ : float
         Same as ``loss_``. For the other attributes see :class:`LLE`.
 
@@ -77,20 +104,35 @@ class LocallyLinearEmbedding(LLE):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # Parameters of the parent class that are fixed here.
-    metric = "euclidean"
-    metric_params = None
-    extension = None
-    inverse = None
-    disconnected = "separate"
-    _disconnected_options = ("separate",)
+    _accepts_graphs = True
 
-    def _pose(self, data: Input) -> PosedLLE:
-        if self.method != "standard":
-            other = _OTHER_METHODS.get(self.method)
-            remedy = f"use manifoldry.{other}" if other else "pass method='standard'"
-            raise ValueError(f"method={self.method!r} must be 'standard'; {remedy}")
-        return super()._pose(data)
+    @property
+    def needs_dimension(self) -> bool:  # type: ignore[override]
+        """Whether the eigenproblem depends on the number of coordinates."""
+        return self._estimator().needs_dimension
+
+    def _pose(self, data: Input) -> PosedAlignment:
+        estimator = self._estimator()
+        posed: Any = estimator.pose(data)
+        self.neighbor_search_ = estimator.neighbor_search_
+        return replace(posed, problem=replace(posed.problem, scale="unit"))
+
+    def _estimator(self) -> Any:
+        """Return the estimator that `method` names, with the parameters that it has."""
+        method: Any = _METHODS[check_option("method", self.method, tuple(_METHODS))]
+        estimator = method(disconnected=DisconnectedPolicy("separate", ("separate",)))
+        shared = estimator.get_params(deep=False).keys() & self.get_params(deep=False).keys()
+        estimator.set_params(**{name: getattr(self, name) for name in shared})
+        return estimator if self.method == "standard" else estimator.set_params(metric_fit=False)
+
+    @property
+    def nbrs_(self) -> NearestNeighbors:
+        """Index of the training points."""
+        extension: Any = self.extension_
+        index = NearestNeighbors(
+            n_neighbors=self.n_neighbors, algorithm=self.neighbors_algorithm, n_jobs=self.n_jobs
+        )
+        return index.fit(extension.graph.index.points)
 
     @property
     def reconstruction_error_(self) -> float:

@@ -207,11 +207,14 @@ def coupled_components(A: Any, negligible: float = 1e-14) -> IntArray:
     """
     if isinstance(A, np.ndarray):
         return _dense_components(A, negligible)
-    A = sparse.coo_array(A)
-    diagonal = np.abs(A.diagonal())
-    strong = np.abs(A.data) > negligible * np.sqrt(diagonal[A.row] * diagonal[A.col])
-    pattern = sparse.coo_array((A.data[strong], (A.row[strong], A.col[strong])), shape=A.shape)
-    labels: IntArray = connected_components(pattern, directed=False)[1]
+    A = sparse.csr_array(A)
+    root = np.sqrt(np.abs(A.diagonal()))
+    rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    strong = np.abs(A.data) > negligible * root[rows] * root[A.indices]
+    if not strong.all():
+        A = sparse.csr_array((A.data[strong], (rows[strong], A.indices[strong])), shape=A.shape)
+    # In a symmetric matrix strong components are connected components, and found faster.
+    labels: IntArray = connected_components(A, connection="strong")[1]
     return labels
 
 

@@ -1,5 +1,8 @@
 """Laplacian eigenmaps with the name and signature of scikit-learn."""
 
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -8,14 +11,25 @@ from scipy import sparse
 from manifoldry.affinity import Affinity, Binary
 from manifoldry.affinity.dense import median_rbf
 from manifoldry.base.docs import shared_docs
-from manifoldry.base.input import GivenGraph, GraphOptions, Input
+from manifoldry.base.input import Affinities, GivenGraph, GraphOptions, Input
+from manifoldry.eigen import SpectralProblem
+from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.laplacian import KernelWeights, Normalization
+from manifoldry.extension.weight_function import FunctionWeights
 from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, TrainingWeights
-from manifoldry.spectral.posed import all_coincide_message
-from manifoldry.util.checks import check_count, check_option, check_positive
-from manifoldry.util.typing import RandomState
+from manifoldry.spectral.laplacian_eigenmaps import (
+    LaplacianEigenmaps,
+    TrainingWeights,
+    without_diagonal,
+)
+from manifoldry.spectral.posed import (
+    all_coincide_message,
+    coupled_components,
+    no_neighbors_message,
+)
+from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.typing import IntArray, Matrix, RandomState
 from manifoldry.util.validation import plan_memory
 
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
@@ -26,16 +40,18 @@ class SpectralEmbedding(LaplacianEigenmaps):
     """Laplacian eigenmaps with scikit-learn's signature, as a drop-in replacement.
 
     Computes the same coordinates as :class:`sklearn.manifold.SpectralEmbedding`. In addition it has
-    ``transform`` and ``inverse_transform``, checks the residuals of the eigenvectors, and embeds
-    the connected components of the graph separately. New code should use
-    :class:`LaplacianEigenmaps`, whose defaults are better.
+    ``transform`` and ``inverse_transform``, and checks the residuals of the eigenvectors. New code
+    should use :class:`LaplacianEigenmaps`, whose defaults are better and which embeds the connected
+    components of a graph separately.
 
     Parameters
     ----------
     {n_components_two}
-    affinity : str, default="nearest_neighbors"
-        ``"nearest_neighbors"``, ``"rbf"`` (weights of all pairs of points), ``"precomputed"`` or
-        ``"precomputed_nearest_neighbors"`` (sparse distances).
+    affinity : str or callable, default="nearest_neighbors"
+        ``"nearest_neighbors"``, ``"rbf"`` (weights of all pairs of points), ``"precomputed"``,
+        ``"precomputed_nearest_neighbors"`` (sparse distances), or a function that takes the data
+        and returns a symmetric matrix of weights. For new points the function is called with the
+        training points and the new ones together.
     gamma : float, default=None
         Coefficient of the ``"rbf"`` affinity. None means ``1 / n_features``.
     {random_state}
@@ -53,8 +69,10 @@ class SpectralEmbedding(LaplacianEigenmaps):
     ----------
     n_components_, n_neighbors_ : int
         Number of coordinates, and of neighbors including the point itself.
-    affinity_matrix_ : sparse array of shape (n_samples, n_samples)
-        Same as ``affinity_``. For the other attributes see :class:`LaplacianEigenmaps`.
+    affinity_matrix_ : array or sparse array of shape (n_samples, n_samples)
+        The weights as scikit-learn has them: ``affinity_`` with its diagonal, which does not affect
+        the embedding. Built at each access. For the other attributes see
+        :class:`LaplacianEigenmaps`.
 
     Examples
     --------
@@ -68,7 +86,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         self,
         n_components: int = 2,
         *,
-        affinity: str = "nearest_neighbors",
+        affinity: Any = "nearest_neighbors",
         gamma: float | None = None,
         random_state: RandomState = None,
         eigen_solver: Any = None,
@@ -93,6 +111,14 @@ class SpectralEmbedding(LaplacianEigenmaps):
     normalization: Normalization = "rw"
     disconnected = "separate"
 
+    def _fit(self, X: Any) -> None:
+        if self.eigen_solver == "amg" and find_spec("pyamg") is None:
+            raise ValueError(  # where the other estimators raise an ImportError
+                "The eigen_solver was set to 'amg', but pyamg is not available. "
+                'To install it: pip install "manifoldry[amg]"'
+            )
+        super()._fit(X)
+
     @property
     def metric(self) -> str:
         """``"precomputed"`` if `X` is a sparse graph of distances, else ``"euclidean"``."""
@@ -100,26 +126,68 @@ class SpectralEmbedding(LaplacianEigenmaps):
         return "precomputed" if precomputed else "euclidean"
 
     def _training_weights(self, data: Input) -> TrainingWeights:
-        if self.affinity != "rbf":
-            return super()._training_weights(data)
+        if callable(self.affinity) or self.affinity == "rbf":
+            return self._weights_of_all_pairs(data)
+        if self.affinity == "precomputed":
+            self._self_weights = data.rows.diagonal()
+        else:  # scikit-learn counts the point itself as a neighbor, unless it is not stored
+            includes_itself = not data.pairwise or _stores_diagonal(data.rows)
+            self._self_weights = np.full(data.n_samples, float(includes_itself))
+        return super()._training_weights(data)
+
+    def _weights_of_all_pairs(self, data: Input) -> TrainingWeights:
         if data.points is not data.rows:
             raise TypeError(
-                "affinity='rbf' needs all pairs of points, not those of a NeighborGraph; pass the "
-                "data"
+                f"affinity={self.affinity!r} needs all pairs of points, not those of a "
+                "NeighborGraph; pass the data"
             )
         n = data.n_samples
         plan_memory(64.0 * n * n, f"the weights of all pairs of {n} points", "use fewer points")
-        gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
-        source = KernelWeights(median_rbf(data.rows, check_positive("gamma", gamma)))
         self.neighbor_search_ = "none: all pairs have a weight"
-        W = source.kernel.matrix(data.rows)
-        if (W == 1).all():
-            raise ValueError(all_coincide_message(n))
-        np.fill_diagonal(W, 0.0)
+        W, new_weights = self._evaluated(data.rows)
+        self._self_weights = W.diagonal().copy()
+        W = without_diagonal(W)
+        source = new_weights(W)
         return TrainingWeights(W, source, source, VANISHING_WEIGHTS)
 
+    def _evaluated(self, X: Matrix) -> tuple[Matrix, Callable[[Matrix], Any]]:
+        """Return the weights of training points, and what makes those of new points from them."""
+        if callable(self.affinity):
+            W = self.affinity(X)
+            W = sparse.csr_array(W) if sparse.issparse(W) else np.asarray(W)
+            Affinities(W).check()
+            if W.shape[0] != X.shape[0]:
+                raise ValueError(
+                    f"the function passed as affinity returned {W.shape[0]} rows for "
+                    f"n_samples={X.shape[0]}; it must return one row and one column per sample"
+                )
+            return W, partial(FunctionWeights, self.affinity, X)
+        gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
+        kernel = median_rbf(X, check_positive("gamma", gamma))
+        W = kernel.matrix(X)
+        if (W == 1).all():
+            raise ValueError(all_coincide_message(X.shape[0]))
+        return W, lambda _: KernelWeights(kernel)
+
+    def _components(self, problem: SpectralProblem, weighted: TrainingWeights) -> list[IntArray]:
+        """Return all rows as one component: the coordinates are eigenvectors of the whole graph."""
+        labels = coupled_components(problem.operator)
+        count = int(labels.max()) + 1
+        if count == len(labels):
+            raise ValueError(no_neighbors_message(count))
+        if count > 1:
+            warn(
+                f"the graph has {count} connected components, so the first {count - 1} coordinates "
+                "are constant on each of them, as in scikit-learn; raise n_neighbors, or use "
+                "LaplacianEigenmaps, which embeds each component separately",
+                DisconnectedGraphWarning,
+            )
+        return [np.arange(problem.n)]
+
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
-        check_option("affinity", self.affinity, _AFFINITIES)
+        if self.affinity not in _AFFINITIES:
+            names = ", ".join(map(repr, _AFFINITIES))
+            raise ValueError(f"affinity={self.affinity!r} must be one of {names}, or a function")
         return Binary(symmetrize="mean")
 
     def _neighbor_graph(self, data: Input) -> NeighborGraph:
@@ -148,9 +216,13 @@ class SpectralEmbedding(LaplacianEigenmaps):
         return self.n_neighbors - 1
 
     @property
-    def affinity_matrix_(self) -> Any:
-        """Same as ``affinity_``."""
-        return self.affinity_
+    def affinity_matrix_(self) -> Matrix:
+        """Weights of all pairs, with those of points with themselves; built at each access."""
+        W = self.affinity_.astype(self.embedding_.dtype)
+        if sparse.issparse(W):
+            return sparse.csr_array(W + sparse.diags_array(self._self_weights, dtype=W.dtype))
+        np.fill_diagonal(W, self._self_weights)
+        return W
 
 
 def _stores_diagonal(graph: Any) -> bool:

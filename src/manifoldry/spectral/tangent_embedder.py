@@ -1,4 +1,4 @@
-"""Base classes of Hessian LLE and LTSA, which use the tangent spaces of neighborhoods."""
+"""Base classes of Hessian LLE, LTSA and modified LLE, which depend on the tangent dimension."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class TangentEmbedder(SpectralEmbedder):
         """Return the smallest number of neighbors that determines the local problem."""
 
     @abstractmethod
-    def _alignment(self, graph: NeighborGraph) -> "TangentAlignment":
+    def _alignment(self, graph: NeighborGraph) -> LocalAlignment:
         """Return the alignment objective of the method."""
 
     def _pose(self, data: Input) -> "PosedTangentAlignment":
