@@ -52,7 +52,9 @@ class Frame:
             )
         if sparse.issparse(X):
             return X.astype(np.float64) * (1.0 / self.unit)
-        return (X - self.origin) / self.unit
+        centered = X - self.origin
+        centered /= self.unit
+        return centered
 
 
 def pair_distances(
