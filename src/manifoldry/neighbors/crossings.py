@@ -66,7 +66,7 @@ class CrossingSearch:
     load_ratio: float = 1.3
     max_detour_load: float = 0.5
     long_detour_factor: float = 2.0
-    max_sampled: int = 500
+    max_sampled: int = 200
     max_passes: int = 3
     max_rounds: int = 5
     high_load_fraction: float = 0.01

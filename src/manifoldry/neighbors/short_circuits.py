@@ -88,7 +88,7 @@ def find_short_circuits(
     is as large as the gap between layers, many short circuits are missed.
 
     The shortest paths are a sample: those from 16 points to all others, and from 6 points if there
-    are more than 50 000. Where more than 500 suspicious edges are connected to each other, a sample
+    are more than 50 000. Where more than 200 suspicious edges are connected to each other, a sample
     of them is examined before the others.
 
     Parameters
