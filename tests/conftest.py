@@ -29,6 +29,7 @@ def fast_paths(request):
     from scipy import sparse
 
     from manifoldry.neighbors.brute import BruteIndex
+    from manifoldry.neighbors.edge_list import EdgeList
     from manifoldry.objectives import Exact, pairwise
 
     patch = pytest.MonkeyPatch()
@@ -37,6 +38,7 @@ def fast_paths(request):
         "_is_large",
         lambda index, X: not (sparse.issparse(X) or sparse.issparse(index.X)),
     )
+    patch.setattr(EdgeList, "_is_large", True)
     patch.setattr(pairwise, "default_pair_sums", lambda: Exact(compile_pairs=0.0))
     yield
     patch.undo()

@@ -134,3 +134,12 @@ def test_constraints_in_the_deflated_subspace_have_no_effect(mass, times):
     root = np.ones(60) if B is None else np.sqrt(B)
     for column in (root, root * other):
         np.testing.assert_allclose(Q @ (Q.T @ column), column, atol=1e-10)
+
+
+def test_a_factor_orthogonal_to_the_constraints_is_used_as_it_is():
+    """No copy of centered data; any others are projected."""
+    F = np.random.default_rng(0).normal(size=(500, 3)) + 5
+    Q = np.full((500, 1), 500**-0.5)
+    centered = Gram(F - F.mean(axis=0))
+    assert centered.projected(Q) is centered
+    assert np.allclose(Gram(F).projected(Q).factor, centered.factor, atol=1e-13)

@@ -44,6 +44,22 @@ def test_large_data_get_the_same_neighbors(offset, scale):
     assert np.array_equal(fast.distances, plain.distances)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("scale", [1.0, 1e-150])
+@pytest.mark.parametrize("per_reference", [True, False])
+def test_large_data_get_the_same_points_within_a_radius(offset, scale, per_reference):
+    """Also if single precision cannot tell the points apart, and for queries that overflow it."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(200, 15)).round(3) + offset) * scale
+    queries = np.vstack([X[:30], X[30:60] + 0.01 * scale, X[:1] + 1e25 * scale])
+    D = cdist(queries / scale, X / scale)
+    radii = np.sort(D[:60], axis=0)[5] * scale if per_reference else 3.0 * scale
+    plain, fast = (BruteIndex(X, "", compile_from=f).within(queries, radii) for f in (np.inf, 0.0))
+    assert len(plain.indices) > 60
+    for one, other in zip(plain, fast, strict=True):
+        assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize("far", [1e4, 1e9, 1e30])
 def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
     """Only the far point itself is uncertain and searched again."""

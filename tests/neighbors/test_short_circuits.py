@@ -2,22 +2,25 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from manifoldry import LLE, LTSA, HessianLLE, Isomap, LaplacianEigenmaps, NeighborGraph
+from manifoldry import LLE, LTSA, MVU, HessianLLE, Isomap, LaplacianEigenmaps, NeighborGraph
 from manifoldry.datasets import make_ring, make_s_curve, make_strip, make_swiss_roll
-from manifoldry.exceptions import ShortCircuitWarning
+from manifoldry.exceptions import ConvergenceWarning, ShortCircuitWarning
 from manifoldry.metrics import procrustes
 from manifoldry.neighbors import ShortCircuitOptions, ShortCircuits, find_short_circuits
 from manifoldry.neighbors.crossings import CrossingSearch
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.geodesics import Geodesics
+from manifoldry.semidefinite import EdgeConstraint
 
 ESTIMATORS = [Isomap, LaplacianEigenmaps, LLE, HessianLLE, LTSA]
 
@@ -66,6 +69,79 @@ def test_outliers_in_a_gap_are_found(seed, offsets):
     assert len(found) > 0
     assert (found.edges >= 800).any(axis=1).all()
     assert found.changed > 0.1
+
+
+@pytest.mark.parametrize("limit", [3.0, 8.0, np.inf])
+def test_compiled_paths_equal_those_of_scipy(limit):
+    """Lengths of paths and numbers of steps between the ends of edges that the graph lacks."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(600, 5)), 50 + rng.normal(size=(20, 5)), np.zeros((4, 5))])
+    edges = EdgeList.of(NeighborGraph.build(X, 9))
+    kept = rng.uniform(size=len(edges.ends)) < 0.6
+    rows, rest = np.flatnonzero(~kept), edges.matrix(kept)
+    compiled = replace(edges, compile_above=0)
+    expected = edges.path_lengths(rows, rest, limit)
+    assert np.isfinite(expected).any()
+    assert np.allclose(compiled.path_lengths(rows, rest, limit), expected, rtol=1e-12)
+    i, j = edges.ends[rows].T
+    steps = dijkstra(rest, indices=i, unweighted=True)[np.arange(len(rows)), j]
+    for most in (2, 3, 4):
+        found = compiled.not_within_steps(rows, rest, most, work=np.inf)
+        assert np.array_equal(found, rows[steps > most])
+
+
+def test_a_sample_of_the_candidates_finds_the_same_edges():
+    """Candidates that are not part of a sample are examined if the sample has short circuits."""
+    X, _ = make_swiss_roll(800, noise=0.5, random_state=11)
+    graph = NeighborGraph.build(X, 40)
+    everything, sampled = (
+        ShortCircuits.of(graph, ShortCircuitOptions(search=CrossingSearch(max_sampled=most)))
+        for most in (10**9, 20)
+    )
+    assert len(everything) > 100
+    assert np.array_equal(sampled.edges, everything.edges)
+
+
+def test_outliers_in_a_gap_of_large_data_are_found():
+    """With fewer sources and compiled paths, as more than 50 000 points have."""
+    X, _ = stray_roll(4000, 1, [(0.5, 0.0), (0.5, 1.0)])
+    found = find_short_circuits(X, 10, options=ShortCircuitOptions(max_paths=1))
+    assert len(found.options.sources(len(X))) == 6
+    assert len(found) > 0
+    assert (found.edges >= 4000).any(axis=1).all()
+    assert found.changed > 0.1
+
+
+@pytest.mark.parametrize(
+    "ignoring",
+    [
+        Isomap(n_landmarks=20, short_circuits="ignore"),
+        MVU(
+            n_landmarks=10,
+            max_iter=5,
+            constraint=EdgeConstraint(short_circuits="ignore"),
+        ),
+    ],
+    ids=["Isomap", "MVU"],
+)
+def test_the_search_can_be_switched_off(ignoring, monkeypatch):
+    def fail(*arguments):
+        raise AssertionError("the search ran")
+
+    X = np.vstack([horseshoe(), [[1.0, 0.0]]])
+    monkeypatch.setattr(ShortCircuits, "of", fail)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ignoring.fit(X)
+    searching = clone(ignoring)
+    name = "short_circuits" if isinstance(searching, Isomap) else "constraint"
+    searching.set_params(**{name: "warn" if isinstance(searching, Isomap) else "equal"})
+    with pytest.raises(AssertionError, match="the search ran"):
+        searching.fit(X)
+    with pytest.raises(ValueError, match="short_circuits='no' must be one of 'warn', 'ignore'"):
+        Isomap(short_circuits="no").fit(X)
+    with pytest.raises(ValueError, match="short_circuits='no' must be one of 'warn', 'ignore'"):
+        EdgeConstraint(short_circuits="no")
 
 
 def test_thresholds_can_be_passed():

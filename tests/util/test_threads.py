@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from manifoldry import LLE, NeighborGraph
+from manifoldry import LLE, MVU, NeighborGraph
 from manifoldry.util import threads
 from manifoldry.util.threads import map_threads, one_blas_thread, thread_count, threads_allowed
 
@@ -119,6 +119,20 @@ def test_blas_gets_its_threads_back():
             assert blas_threads() == {1}
         assert blas_threads() == {2}
     assert blas_threads() == before
+
+
+def test_blas_gets_its_threads_back_after_an_error():
+    def fail(_):
+        seen.append(blas_threads())
+        raise ZeroDivisionError
+
+    seen: list[set[int]] = []
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with threadpool_limits(2, "blas"):
+        with pytest.raises(ZeroDivisionError):
+            MVU(callback=fail).fit(X)
+        assert seen == [{1}]  # unfolding uses one thread
+        assert blas_threads() == {2}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import largest_modulus
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class Gram:
     def norm(self) -> float:
         """Largest eigenvalue of F Fᵀ, for an explicit factor."""
         F = self.factor
-        small = F.T @ F if F.shape[1] <= F.shape[0] else F @ F.T
+        small = self.small_matrix() if F.shape[1] <= F.shape[0] else F @ F.T
         m = len(small)
         return float(eigvalsh(small, subset_by_index=(m - 1, m - 1), check_finite=False)[0])
 
@@ -84,18 +85,28 @@ class Gram:
         return Gram(_wrapped(F, lambda Y: s[:, None] * Y))
 
     def projected(self, Q: Array) -> Gram:
-        """Return the Gram operator of (I − QQᵀ) F, for Q with orthonormal columns."""
+        """Return the Gram operator of (I − QQᵀ) F, for Q with orthonormal columns.
+
+        It is this one if F is orthogonal to Q up to rounding, as centered data are to constants.
+        """
+        F = self.factor
         if Q.shape[1] == 0:
             return self
-        if isinstance(self.factor, np.ndarray):
-            return Gram(self.factor - Q @ (Q.T @ self.factor))
+        if isinstance(F, np.ndarray):
+            inside = Q.T @ F
+            rounding = np.finfo(np.float64).eps * len(F) * largest_modulus(F)
+            return self if largest_modulus(inside) <= rounding else Gram(F - Q @ inside)
         return Gram(_wrapped(self.factor, lambda Y: Y - Q @ (Q.T @ Y)))
+
+    @cached_property
+    def _small_matrix(self) -> Array:
+        return np.asarray(self.factor.T @ self.factor)
 
     def small_matrix(self, block: int = 256) -> Array:
         """Return FᵀF (m × m); for an implicit factor, `block` columns at a time."""
         F, m = self.factor, self.factor.shape[1]
         if isinstance(F, np.ndarray):
-            return np.asarray(F.T @ F)
+            return self._small_matrix
         if sp.issparse(F):
             return np.asarray((F.T @ F).todense())
         out = np.empty((m, m))

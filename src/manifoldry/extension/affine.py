@@ -42,7 +42,10 @@ class AffineMap(Extension):
             center = self.mean / self.unit + self.rest
             scaled = (X / self.unit) @ self.components - center @ self.components
         else:
-            scaled = ((X - self.mean) / self.unit - self.rest) @ self.components
+            centered = X - self.mean
+            centered /= self.unit
+            centered -= self.rest
+            scaled = centered @ self.components
         return np.asarray(scaled) * self.unit
 
     def kernel_pairs(self, X: Matrix) -> KernelPairs:

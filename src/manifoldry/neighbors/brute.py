@@ -19,7 +19,6 @@ from manifoldry.neighbors.base import (
 )
 from manifoldry.neighbors.distances import (
     Frame,
-    expanded_squares,
     expansion_error,
     neighbor_distances,
     pair_distances,
@@ -156,29 +155,75 @@ class BruteIndex(PointIndex):
 
         `radii` is a number, a row with one radius per reference, or a column with one per query.
         """
-        radii = np.broadcast_to(radii, (X.shape[0], self.n_reference))
+        large, radii = self._is_large(X), np.atleast_2d(radii)
+        per_query, per_reference = radii.shape[0] > 1, radii.shape[1] > 1
         for rows in row_blocks(X.shape[0], self.tile, budget=self.tile**2):
+            queries = _Queries(X, self._frame, rows, large)
             found = [
-                self._pairs_of(X, radii, rows, columns)
+                self._pairs_of(
+                    queries,
+                    radii[
+                        rows if per_query else slice(None),
+                        columns if per_reference else slice(None),
+                    ],
+                    columns,
+                )
                 for columns in row_blocks(self.n_reference, self.tile, budget=self.tile**2)
             ]
             query, reference, exact = map(np.concatenate, zip(*found, strict=True))
             yield rows, query, reference, exact
 
     def _pairs_of(
-        self, X: Matrix, radii: Array, rows: slice, columns: slice
+        self, queries: "_Queries", radii: Array, columns: slice
     ) -> tuple[IntArray, IntArray, Array]:
         """Pairs within `radii` of a block of queries and a block of references."""
-        limit = np.minimum(radii[rows, columns] / self._frame.unit, 1e150) ** 2
-        queries, references = self._frame.apply(X[rows]), self._frame.apply(self.X[columns])
-        squares = squared_norms(references)
-        D2 = expanded_squares(queries, references, squares)
-        D2 -= expansion_error(squared_norms(queries)[:, None], squares, X.shape[1])
-        query, reference = np.nonzero(limit >= D2)
-        query, reference = query + rows.start, reference + columns.start
-        exact = self._between(X, query, reference)
-        keep = exact <= radii[query, reference]
-        return query[keep], reference[keep], exact[keep]
+        limit = np.minimum(radii / self._frame.unit, 1e150) ** 2
+        near = _near(queries.single, self._single[columns], limit) if queries.are_single else None
+        if near is None or near.mean() > self.max_uncertain:
+            near = _near(queries.double, self._frame.apply(self.X[columns]), limit)
+        query, reference = np.nonzero(near)
+        exact = self._between(queries.X, query + queries.rows.start, reference + columns.start)
+        keep = exact <= np.broadcast_to(radii, near.shape)[query, reference]
+        start = queries.rows.start, columns.start
+        return query[keep] + start[0], reference[keep] + start[1], exact[keep]
+
+
+@dataclass(frozen=True, eq=False)
+class _Queries:
+    """A block of query points in coordinates of the frame, in single and double precision."""
+
+    X: Matrix
+    frame: Frame
+    rows: slice
+    large: bool
+
+    @cached_property
+    def double(self) -> Matrix:
+        return self.frame.apply(self.X[self.rows])
+
+    @cached_property
+    def single(self) -> Array:
+        return single_precision(self.frame, self.X[self.rows])
+
+    @cached_property
+    def are_single(self) -> bool:
+        """Whether to use single precision, which must not overflow."""
+        return self.large and bool(squared_norms(self.single).max(initial=0.0) < 1e30)
+
+
+def _near(X: Matrix, Y: Matrix, limit: Array) -> NDArray[np.bool_]:
+    """Mask of the pairs with ‖x − y‖² ≤ limit, and of those where rounding makes it uncertain."""
+    product = X @ Y.T
+    product = product.toarray() if sparse.issparse(product) else product
+    # |x|² + |y|² − 2x·y − error ≤ limit, solved for x·y; limit is a number, a row or a column
+    x, y = squared_norms(X)[:, None].astype(np.float64), squared_norms(Y).astype(np.float64)
+    x, y = (
+        (square - expansion_error(square, 0.0, X.shape[1], product.dtype)) / 2
+        for square in (x, y[None])
+    )
+    x, y = (x - limit / 2, y) if len(limit) > 1 else (x, y - limit / 2)
+    bound = np.add(x.astype(product.dtype), y.astype(product.dtype))
+    return np.asarray(product >= bound)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,8 @@ threads can share the rows. Each row is written by one thread and does not depen
 written in the same pass, so results do not depend on the number of threads.
 """
 
+from heapq import heappop, heappush
+
 import numpy as np
 
 from manifoldry.util.jit import cached_njit
@@ -230,3 +232,70 @@ def lengths(X, Y, i, j, unit, out, lo, hi):
             step = (np.float64(X[i[pair], f]) - np.float64(Y[j[pair], f])) / unit
             total += step * step
         out[pair] = np.sqrt(total) * unit
+
+
+@compiled
+def path_lengths(indptr, indices, lengths, starts, ends, limits, out, lo, hi):
+    """Length of the shortest path between each pair of points, infinite beyond its limit.
+
+    Dijkstra's algorithm from both ends at once, for pairs lo to hi.
+    """
+    reached = np.full((2, len(indptr) - 1), np.inf)
+    for pair in range(lo, hi):
+        heaps = ([(0.0, starts[pair])], [(0.0, ends[pair])])
+        touched = [starts[pair], ends[pair]]
+        reached[0, starts[pair]] = reached[1, ends[pair]] = 0.0
+        best = np.inf
+        while len(heaps[0]) > 0 and len(heaps[1]) > 0:
+            if heaps[0][0][0] + heaps[1][0][0] >= min(best, limits[pair]):
+                break
+            side = 0 if len(heaps[0]) <= len(heaps[1]) else 1
+            other_radius = heaps[1 - side][0][0]
+            length, i = heappop(heaps[side])
+            if length > reached[side, i]:
+                continue
+            for edge in range(indptr[i], indptr[i + 1]):
+                j, new = indices[edge], length + lengths[edge]
+                if new < reached[side, j]:
+                    best = min(best, new + reached[1 - side, j])
+                    if new + other_radius <= min(best, limits[pair]):
+                        reached[side, j] = new
+                        touched.append(np.int64(j))
+                        heappush(heaps[side], (new, np.int64(j)))
+        out[pair] = best if best <= limits[pair] else np.inf
+        for i in touched:
+            reached[0, i] = reached[1, i] = np.inf
+
+
+@compiled
+def within_steps(indptr, indices, starts, ends, steps, out, lo, hi):
+    """Whether a path of at most `steps` edges connects each pair of points; pairs lo to hi."""
+    n = len(indptr) - 1
+    mark = np.full((2, n), -1, np.int64)
+    queue = np.empty((2, n), indices.dtype)
+    first, last = np.zeros(2, np.int64), np.ones(2, np.int64)
+    for pair in range(lo, hi):
+        queue[0, 0], queue[1, 0] = starts[pair], ends[pair]
+        mark[0, starts[pair]] = mark[1, ends[pair]] = pair
+        first[:], last[:] = 0, 1
+        met = False
+        for _ in range(steps):
+            side = 0 if last[0] - first[0] <= last[1] - first[1] else 1
+            stop = last[side]
+            for place in range(first[side], stop):
+                i = queue[side, place]
+                for edge in range(indptr[i], indptr[i + 1]):
+                    j = indices[edge]
+                    if mark[1 - side, j] == pair:
+                        met = True
+                        break
+                    if mark[side, j] != pair:
+                        mark[side, j] = pair
+                        queue[side, last[side]] = j
+                        last[side] += 1
+                if met:
+                    break
+            first[side] = stop
+            if met:
+                break
+        out[pair] = met

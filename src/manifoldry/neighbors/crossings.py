@@ -13,8 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.paths import Mask, PathTrees
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.validation import split_by_label
+from manifoldry.util.validation import split_by_label, spread_rows
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class CrossingSearch:
         At most this fraction of the paths through the group share a point of the detour.
     long_detour_factor : float
         With the conditions on the load, the detour must be this many times `min_detour`.
+    max_sampled : int
+        Of candidates that are connected to each other, at most this many are examined first; the
+        others only if some of these may be short circuits.
     max_passes : int
         Number of times that edges with a short detour are excluded.
     max_rounds : int
@@ -62,6 +66,7 @@ class CrossingSearch:
     load_ratio: float = 1.3
     max_detour_load: float = 0.5
     long_detour_factor: float = 2.0
+    max_sampled: int = 200
     max_passes: int = 3
     max_rounds: int = 5
     high_load_fraction: float = 0.01
@@ -157,71 +162,83 @@ class CrossingSearch:
         overestimated.
         """
         while found.any():
-            rest = edges.matrix(~found & ~removed)
-            groups = self._groups(edges, np.flatnonzero(found), rest)
-            long = [(d, g) for g, d in groups if d >= self.min_detour]
-            after = PathTrees.of(rest, sources) if long else before
-            rejected = [
-                (d, g)
-                for d, g in long
-                if not self._is_short_circuit(edges, g, d, rest, before, after)
-            ]
-            if len(long) == len(groups) and not rejected:
-                return found, after
-            last = max(
-                self.long_detour_factor * self.min_detour,
-                float(np.median([d for d, _ in rejected] or [0.0])),
-            )
-            restored = [g for g, d in groups if d < self.min_detour] + [
-                g for d, g in rejected if d <= last
-            ]
-            found = found & ~_mask(np.concatenate(restored), len(removed))
+            state = _WithoutCandidates(edges, edges.matrix(~found & ~removed), before, sources)
+            restored = self._restored(state, np.flatnonzero(found))
+            if len(restored) == 0:
+                return found, state.after
+            found = found & ~_mask(restored, len(removed))
             found = self._with_long_detours(edges, removed, found)
         return found, before
 
+    def _restored(self, state: "_WithoutCandidates", rows: IntArray) -> IntArray:
+        """Return the candidates, of `rows`, to restore; none if all are short circuits.
+
+        Among very many candidates that are connected to each other, a sample is examined first. If
+        all of it is to be restored, so are the others.
+        """
+        label = edge_groups(state.edges, rows, state.rest)
+        examined = _at_most_per_label(label, self.max_sampled)
+        restored = self._to_restore(state, rows[examined], label[examined])
+        undecided = np.isin(label, label[examined][~restored])
+        if (undecided & ~examined).any():
+            examined = examined | undecided
+            restored = self._to_restore(state, rows[examined], label[examined])
+        kept = np.zeros(len(rows), dtype=bool)
+        kept[np.flatnonzero(examined)[~restored]] = True
+        return rows[~kept]
+
+    def _to_restore(self, state: "_WithoutCandidates", rows: IntArray, label: IntArray) -> Mask:
+        """Mask of the candidates, of `rows`, to restore, given the labels of their groups."""
+        out = np.zeros(len(rows), dtype=bool)
+        rejected = []
+        for group, detour in self._groups(state, rows, label):
+            if detour < self.min_detour:
+                out[group] = True
+            elif not self._is_short_circuit(state, rows[group], detour):
+                rejected.append((group, detour))
+        last = max(
+            self.long_detour_factor * self.min_detour,
+            float(np.median([detour for _, detour in rejected] or [0.0])),
+        )
+        for group, detour in rejected:
+            out[group] |= detour <= last
+        return out
+
     def _is_short_circuit(
-        self,
-        edges: EdgeList,
-        group: IntArray,
-        detour: float,
-        rest: sparse.csr_array,
-        before: PathTrees,
-        after: PathTrees,
+        self, state: "_WithoutCandidates", group: IntArray, detour: float
     ) -> bool:
         """Whether paths need the group and its edges are longer or carry more load than the detour.
 
-        `before` and `after` are the shortest paths with and without the candidates.
+        The shortest paths without the candidates take longest to compute, so they come last.
         """
-        across = before.using(edges.ends[group])
-        grown = after.distances[across] > self.growth * before.distances[across]
+        longer = self._longer_than_detour(state.edges, group, state.rest)
+        if not longer and detour < self.long_detour_factor * self.min_detour:
+            return False
+        across = state.before.using(state.edges.ends[group])
+        grown = state.after.distances[across] > self.growth * state.before.distances[across]
         if grown.sum() <= self.min_longer * len(grown):
             return False
-        if self._longer_than_detour(edges, group, rest):
-            return True
-        return detour >= self.long_detour_factor * self.min_detour and self._is_bottleneck(
-            edges, group, across, before, after
-        )
+        return longer or self._is_bottleneck(state, group, across)
 
     def _groups(
-        self, edges: EdgeList, rows: IntArray, rest: sparse.csr_array
+        self, state: "_WithoutCandidates", rows: IntArray, label: IntArray
     ) -> list[tuple[IntArray, float]]:
         """Return groups of edges that cross a gap at the same place, with their median detours.
 
-        The ends of the edges of a group are connected, and the detours differ by less than a
-        factor of two.
+        The ends of the edges of a group are connected, that is, have the same `label`, and the
+        detours differ by less than a factor of two. Edges are given by their positions in `rows`.
         """
-        label = edge_groups(edges, rows, rest)
+        spacing = state.edges.spacing[rows]
         farthest = 2 * self.long_detour_factor * self.min_detour  # larger values make no difference
-        detour = np.minimum(
-            edges.path_lengths(rows, rest, farthest) / edges.spacing[rows], farthest
-        )
-        length = detour * edges.spacing[rows]
+        lengths = state.edges.path_lengths(rows, state.rest, farthest)
+        detour = np.minimum(lengths / spacing, farthest)
+        length = detour * spacing
         longest = np.zeros(label.max() + 1)
         np.maximum.at(longest, label, length)
         halvings = np.floor(np.log2(longest[label] / length))
         keys = np.column_stack([label, halvings])
         labels = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
-        return [(rows[group], float(np.median(detour[group]))) for group in split_by_label(labels)]
+        return [(group, float(np.median(detour[group]))) for group in split_by_label(labels)]
 
     def _longer_than_detour(self, edges: EdgeList, group: IntArray, rest: sparse.csr_array) -> bool:
         """Whether for most edges of the group there is a detour of much shorter edges."""
@@ -232,16 +249,36 @@ class CrossingSearch:
         i, j = edges.ends[group].T
         return bool(np.mean(labels[i] == labels[j]) >= 0.5)
 
-    def _is_bottleneck(
-        self, edges: EdgeList, group: IntArray, across: Mask, before: PathTrees, after: PathTrees
-    ) -> bool:
+    def _is_bottleneck(self, state: "_WithoutCandidates", group: IntArray, across: Mask) -> bool:
         """Whether the load at the group is high and the paths spread out on the detour."""
-        at_crossing = before.load(across)[np.unique(edges.ends[group])].max()
-        on_detour = after.load(across).max()
+        at_crossing = state.before.load(across)[np.unique(state.edges.ends[group])].max()
+        on_detour = state.after.load(across).max()
         return bool(
             at_crossing > self.load_ratio * on_detour
             or on_detour < self.max_detour_load * across.sum()
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _WithoutCandidates:
+    """The graph without the candidates, and shortest paths with and without them."""
+
+    edges: EdgeList
+    rest: sparse.csr_array
+    before: PathTrees
+    sources: IntArray
+
+    @cached_property
+    def after(self) -> PathTrees:
+        return PathTrees.of(self.rest, self.sources)
+
+
+def _at_most_per_label(label: IntArray, most: int) -> Mask:
+    """Mask of at most `most` rows of each label, evenly spaced."""
+    return _mask(
+        np.concatenate([rows[spread_rows(len(rows), most)] for rows in split_by_label(label)]),
+        len(label),
+    )
 
 
 def _mask(rows: IntArray, n: int) -> Mask:

@@ -52,7 +52,9 @@ class Frame:
             )
         if sparse.issparse(X) and not self.origin.any():
             return X.astype(np.float64) * (1.0 / self.unit)
-        return ((X.toarray() if sparse.issparse(X) else X) - self.origin) / self.unit
+        centered = (X.toarray() if sparse.issparse(X) else X) - self.origin
+        centered /= self.unit
+        return centered
 
 
 def pair_distances(

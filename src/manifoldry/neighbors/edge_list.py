@@ -10,6 +10,7 @@ from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import Mask
 from manifoldry.util.cached import cached_property
+from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, row_blocks, split_by_label
 
@@ -32,6 +33,9 @@ class EdgeList:
         Short-circuit edges hardly ever are, since their ends have nearer neighbors.
     n : int
         Number of points.
+    compile_above : int, default=3000
+        Number of points above which paths are searched by compiled code, whose first compilation
+        takes seconds.
     """
 
     ends: IntArray
@@ -39,6 +43,7 @@ class EdgeList:
     spacing: Array
     trusted: Mask
     n: int
+    compile_above: int = 3000
 
     @classmethod
     def of(
@@ -62,9 +67,18 @@ class EdgeList:
 
     def matrix(self, kept: Mask, lengths: Array | None = None) -> sparse.csr_array:
         """Symmetric sparse matrix of the lengths of the edges in the mask `kept`."""
-        i, j = self.ends[kept].T
-        data = (self.lengths if lengths is None else lengths)[kept]
-        entries = (np.concatenate([data, data]), (np.concatenate([i, j]), np.concatenate([j, i])))
+        edge = self._edge_of_entry
+        stored = kept[edge.data]
+        starts = np.concatenate([[0], np.cumsum(stored)]).astype(np.int32)[edge.indptr]
+        data = (self.lengths if lengths is None else lengths)[edge.data[stored]]
+        return sparse.csr_array((data, edge.indices[stored], starts), shape=edge.shape)
+
+    @cached_property
+    def _edge_of_entry(self) -> sparse.csr_array:
+        """Symmetric sparse matrix of the indices of all edges."""
+        (i, j), number = self.ends.T, np.arange(len(self.ends))
+        ends = np.concatenate([i, j]), np.concatenate([j, i])
+        entries = (np.concatenate([number, number]), ends)
         return canonical(sparse.csr_array(sparse.coo_array(entries, shape=(self.n, self.n))))
 
     def with_spanning_edges(self, trusted: Mask, kept: Mask) -> Mask:
@@ -84,16 +98,26 @@ class EdgeList:
         In graphs of high degree fewer steps are tried, to limit the number of operations to about
         `work`; the result is then a superset.
         """
-        ones = np.ones(graph.nnz, dtype=np.float32)
-        step = sparse.csr_array((ones, graph.indices, graph.indptr), shape=graph.shape)
         for steps in range(2, max_steps + 1):
             if len(rows) * (graph.nnz / self.n) ** steps <= work:
-                rows = rows[~self._within_steps(rows, step, steps)]
+                rows = rows[~self._within_steps(rows, graph, steps)]
         return rows
 
-    def _within_steps(self, rows: IntArray, step: sparse.csr_array, steps: int) -> Mask:
-        """Whether a walk of exactly `steps` edges connects the ends of each edge."""
+    def _within_steps(self, rows: IntArray, graph: sparse.csr_array, steps: int) -> Mask:
+        """Whether a path of `steps` edges, or fewer, connects the ends of each edge.
+
+        Shorter paths may count or not, as they have been excluded before.
+        """
         out = np.zeros(len(rows), dtype=bool)
+        if self._is_large:
+            from manifoldry.neighbors.compiled import within_steps
+
+            start, end = np.ascontiguousarray(self.ends[rows].T)
+            arguments = graph.indptr, graph.indices, start, end, steps, out
+            run_on_rows(within_steps, len(rows), *arguments)
+            return out
+        ones = np.ones(graph.nnz, dtype=np.float32)
+        step = sparse.csr_array((ones, graph.indices, graph.indptr), shape=graph.shape)
         degree = step.nnz / self.n
         for block in row_blocks(len(rows), int(degree**steps) + 1):
             paths = step[self.ends[rows[block], 0]]
@@ -111,6 +135,13 @@ class EdgeList:
         out = np.full(len(rows), np.inf)
         if len(rows) == 0:
             return out
+        if self._is_large:
+            from manifoldry.neighbors.compiled import path_lengths
+
+            start, end = np.ascontiguousarray(self.ends[rows].T)
+            arguments = graph.indptr, graph.indices, graph.data, start, end
+            run_on_rows(path_lengths, len(rows), *arguments, limit * self.spacing[rows], out)
+            return out
         start, end = self._oriented(rows)
         sources, label = np.unique(start, return_inverse=True)
         members = split_by_label(label)
@@ -120,6 +151,10 @@ class EdgeList:
             D = dijkstra(graph, indices=sources[block], limit=farthest)
             out[part] = D[label[part] - block.start, end[part]]
         return np.where(out <= limit * self.spacing[rows], out, np.inf)
+
+    @property
+    def _is_large(self) -> bool:
+        return self.n > self.compile_above
 
     def _oriented(self, rows: IntArray) -> tuple[IntArray, IntArray]:
         """Ends of the edges, first the one with more of these edges, to have few distinct ones."""

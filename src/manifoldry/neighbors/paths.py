@@ -53,15 +53,14 @@ class PathTrees:
 
     def edge_loads(self, ends: IntArray) -> Array:
         """Number of paths through each edge of `ends`, (n_edges, 2)."""
-        tree, child = np.nonzero(self.predecessors >= 0)
-        codes = self._codes(self.predecessors[tree, child], child)
+        codes, counts = self._used_edges
         wanted, place = np.unique(self._codes(*ends.T), return_inverse=True)
         if len(wanted) == 0:
             return np.zeros(0)
         at = np.minimum(np.searchsorted(wanted, codes), len(wanted) - 1)
         is_wanted = wanted[at] == codes
-        counts = self._path_counts(None).reshape(self._shape)[tree[is_wanted], child[is_wanted]]
-        return np.asarray(np.bincount(at[is_wanted], weights=counts, minlength=len(wanted))[place])
+        loads = np.bincount(at[is_wanted], weights=counts[is_wanted], minlength=len(wanted))
+        return np.asarray(loads[place])
 
     def using(self, ends: IntArray) -> Mask:
         """Mask of the paths, (n_sources, n), through at least one edge of `ends`, (n_edges, 2)."""
@@ -72,6 +71,13 @@ class PathTrees:
         for level in self._levels[1:]:  # from the sources outwards
             used[level] |= used[self._parents[level]]
         return used.reshape(self._shape)
+
+    @cached_property
+    def _used_edges(self) -> tuple[IntArray, Array]:
+        """Codes of the edges of all trees, and the number of paths through each."""
+        tree, child = np.nonzero(self.predecessors >= 0)
+        codes = self._codes(self.predecessors[tree, child], child)
+        return codes, self._path_counts(None).reshape(self._shape)[tree, child]
 
     @property
     def _shape(self) -> tuple[int, int]:

@@ -5,13 +5,10 @@ select the smallest entries of a block while it is in the cache. If queries and 
 same points, each block is used for its rows and for its columns, which halves the work.
 """
 
-from itertools import pairwise
-from typing import Any
-
 import numpy as np
 
 from manifoldry.neighbors.distances import Frame, squared_norms
-from manifoldry.util.threads import map_threads, thread_count
+from manifoldry.util.threads import map_threads, run_on_rows
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -61,7 +58,7 @@ def _among_others(
         row_results = indices[rows], values[rows]
         for columns in column_blocks:
             products = X[rows] @ Y[columns].T
-            _in_threads(
+            run_on_rows(
                 keep_smallest, len(products), products, squares, columns.start, -1, *row_results
             )
 
@@ -77,16 +74,10 @@ def _among_themselves(
             products = X[rows] @ X[columns].T
             n, m = products.shape
             first, own = columns.start, rows.start
-            _in_threads(keep_smallest, n, products, squares, first, own, *row_results)
+            run_on_rows(keep_smallest, n, products, squares, first, own, *row_results)
             if columns is not rows:
                 column_results = indices[columns], values[columns]
-                _in_threads(keep_smallest_across, m, products, squares, own, *column_results)
-
-
-def _in_threads(kernel: Any, n: int, *arguments: Any) -> None:
-    """Run a kernel on n rows, split evenly among the threads."""
-    bounds = np.linspace(0, n, thread_count() + 1).astype(int)
-    map_threads(lambda part: kernel(*arguments, *part), pairwise(bounds.tolist()))
+                run_on_rows(keep_smallest_across, m, products, squares, own, *column_results)
 
 
 def _blocks(n: int, size: int) -> list[slice]:

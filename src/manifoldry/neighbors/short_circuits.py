@@ -26,8 +26,11 @@ class ShortCircuitOptions:
 
     Parameters
     ----------
-    n_sources : int
-        Number of points from which shortest paths are computed.
+    n_sources, min_sources : int
+        Number of points from which shortest paths are computed, and their smallest number in large
+        data.
+    max_paths : int
+        Number of shortest paths above which fewer sources are used.
     min_changed : float
         Short circuits are reported only if removing them changes at least this fraction of the
         geodesic distances.
@@ -43,11 +46,18 @@ class ShortCircuitOptions:
     """
 
     n_sources: int = 16
+    min_sources: int = 6
+    max_paths: int = 320_000
     min_changed: float = 0.01
     min_neighbors: int = 4
     max_listed: int = 5
     warn_above: float = 0.1
     search: CrossingSearch = field(default_factory=CrossingSearch)
+
+    def sources(self, n: int) -> IntArray:
+        """Points from which shortest paths are computed, evenly spaced over n rows."""
+        affordable = max(self.max_paths // n, self.min_sources)
+        return spread_rows(n, min(self.n_sources, affordable))
 
 
 DEFAULT_OPTIONS = ShortCircuitOptions()
@@ -76,6 +86,10 @@ def find_short_circuits(
     paths. A bridge between clusters is therefore no short circuit, since there is no other path,
     and neither is any part of a ring. Edges that few shortest paths use are ignored. If the noise
     is as large as the gap between layers, many short circuits are missed.
+
+    The shortest paths are a sample: those from 16 points to all others, and from 6 points if there
+    are more than 50 000. Where more than 200 suspicious edges are connected to each other, a sample
+    of them is examined before the others.
 
     Parameters
     ----------
@@ -169,7 +183,7 @@ class ShortCircuits:
         empty = cls(graph, options=options)
         if not graph.distances.any():
             return empty
-        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, options.n_sources)
+        edges, sources = EdgeList.of(graph), options.sources(graph.n_query)
         all_edges = np.ones(len(edges.ends), dtype=bool)
         trees = PathTrees.of(edges.matrix(all_edges), sources)
         found = options.search.find(edges, trees, sources)
@@ -186,7 +200,7 @@ class ShortCircuits:
     ) -> "ShortCircuits":
         """Rank the edges; the result is empty if removing them changes too few distances."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
-        sources = spread_rows(graph.n_query, options.n_sources)
+        sources = options.sources(graph.n_query)
         after = dijkstra(rest, indices=sources)
         changed = _fraction_longer(trees.distances, after, options.search.growth)
         if changed < options.min_changed:
@@ -226,12 +240,12 @@ class ShortCircuits:
     def effect(self, count: int | None = None) -> Estimate:
         """Fraction of geodesic distances that grow by over 10 % without the first `count` edges.
 
-        It is estimated from the distances to `options.n_sources` points.
+        It is estimated from the distances to a sample of points.
         """
         count = self._count(count)
         if count == len(self):
             return self.changed
-        edges, sources = self._edge_list, spread_rows(self.graph.n_query, self.options.n_sources)
+        edges, sources = self._edge_list, self.options.sources(self.graph.n_query)
         removed = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
         after = dijkstra(edges.matrix(~removed), indices=sources)
         return _fraction_longer(self._before, after, self.options.search.growth)
@@ -246,7 +260,7 @@ class ShortCircuits:
     @cached_property
     def _before(self) -> Array:
         all_edges = np.ones(len(self._edge_list.ends), dtype=bool)
-        sources = spread_rows(self.graph.n_query, self.options.n_sources)
+        sources = self.options.sources(self.graph.n_query)
         return np.asarray(dijkstra(self._edge_list.matrix(all_edges), indices=sources))
 
     @property

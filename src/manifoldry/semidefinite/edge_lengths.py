@@ -208,6 +208,9 @@ class EdgeConstraint:
         Also preserve the distances between any two neighbors of the same point, which makes
         neighborhoods rigid. By default if these distances are known. Without them the graph may
         shear; use 10 neighbors or more then.
+    short_circuits : {"warn", "ignore"}, default="warn"
+        Whether to search the graph for edges between points that are far apart on the manifold, and
+        warn if they shorten many distances; see :func:`~manifoldry.find_short_circuits`.
 
     Examples
     --------
@@ -220,9 +223,11 @@ class EdgeConstraint:
     tolerance: float = 0.005
     slack: float | None = None
     cliques: bool | None = None
+    short_circuits: str = "warn"
 
     def __post_init__(self) -> None:
         check_option("kind", self.kind, KINDS)
+        check_option("short_circuits", self.short_circuits, ("warn", "ignore"))
         tolerance = check_nonnegative("tolerance", self.tolerance)
         check_below("tolerance", tolerance, 1.0, "the whole distance")
         if self.slack is not None:

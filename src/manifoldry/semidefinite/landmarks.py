@@ -22,7 +22,6 @@ from manifoldry.semidefinite.unfolding_problem import (
     UnfoldingProblem,
 )
 from manifoldry.spectral.lle import residual_weights
-from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 
@@ -186,18 +185,17 @@ def unfold_by_landmarks(
     `added_per_landmark` times the number of landmarks at a time, until none does.
     """
     m = Q.shape[1]
-    with one_blas_thread():  # more threads slow down products this small
-        return _solve_with_more_edges(
-            method,
-            full,
-            Q,
-            Y,
-            rng,
-            callback,
-            on_round,
-            edges_per_landmark * m,
-            added_per_landmark * m,
-        )
+    return _solve_with_more_edges(
+        method,
+        full,
+        Q,
+        Y,
+        rng,
+        callback,
+        on_round,
+        edges_per_landmark * m,
+        added_per_landmark * m,
+    )
 
 
 def _solve_with_more_edges(

@@ -76,7 +76,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     constraint : {"equal", "at_most"} or EdgeConstraint, default="equal"
         Whether distances between neighbors are preserved or may also shrink, which tends to fold
         narrow directions. An :class:`~manifoldry.semidefinite.EdgeConstraint` also sets the
-        tolerance, the slack and whether neighbors of the same point keep their distance.
+        tolerance, the slack, whether neighbors of the same point keep their distance, and whether
+        to search for short circuits.
     n_landmarks : int, default=None
         Optimize the positions of this many points only, and interpolate the others with the weights
         of LLE; each connected component gets at least ``n_components + 1``. Ten times as fast at
@@ -234,7 +235,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         self.neighbor_search_ = graph.search
         components = self._policy().components(graph.components()[1])
         labels = component_labels(components, graph.n_query)
-        warn_of_short_circuits(graph)
+        if EdgeConstraint.of(self.constraint).short_circuits == "warn":
+            warn_of_short_circuits(graph)
         distinct = DistinctPoints.of(graph, labels >= 0)
         problem = self._problem(data, graph, distinct, labels[distinct.first])
         rng = as_generator(self.random_state, unset=0)

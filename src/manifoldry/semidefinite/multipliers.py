@@ -17,6 +17,7 @@ from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import above, check_count, check_instance, check_positive
+from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
 
 
@@ -86,6 +87,8 @@ class MethodOfMultipliers:
     ----------
     tol : float, default=5e-4
         Largest relative error of an edge length, beyond what the constraint allows.
+    rough_tol : float, default=5e-3
+        The same for the rounds before the multipliers have converged.
     gap_tol : float, default=0.01
         Largest relative gap between the variance and its bound.
     max_iter : int, default=20000
@@ -97,7 +100,7 @@ class MethodOfMultipliers:
         Factor by which the penalty grows after a round that did not halve the violation.
     low_penalty : float, default=100.0
         Penalty of the rounds in which the multipliers converge.
-    low_penalty_rounds : int, default=4
+    low_penalty_rounds : int, default=8
         Number of such rounds in the first cycle; it doubles from cycle to cycle.
     cycles : int, default=4
         Maximum number of cycles; they end once the gap is at most `gap_tol`.
@@ -123,13 +126,14 @@ class MethodOfMultipliers:
     """
 
     tol: float = 5e-4
+    rough_tol: float = 5e-3
     gap_tol: float = 0.01
     max_iter: int = 20_000
     penalty: float = 100.0
     max_penalty: float = 1e4
     penalty_growth: float = 3.0
     low_penalty: float = 100.0
-    low_penalty_rounds: int = 4
+    low_penalty_rounds: int = 8
     cycles: int = 4
     extra_coordinates: int = 3
     min_extent: float = 0.01
@@ -138,7 +142,15 @@ class MethodOfMultipliers:
     init: Any = field(default="isomap", kw_only=True)
 
     def __post_init__(self) -> None:
-        positive = ("tol", "gap_tol", "penalty", "max_penalty", "penalty_growth", "low_penalty")
+        positive = (
+            "tol",
+            "rough_tol",
+            "gap_tol",
+            "penalty",
+            "max_penalty",
+            "penalty_growth",
+            "low_penalty",
+        )
         for name in positive:
             check_positive(name, getattr(self, name))
         for name in ("max_iter", "low_penalty_rounds", "cycles"):
@@ -170,7 +182,8 @@ class MethodOfMultipliers:
         if before is not None:
             search.multipliers, search.rounds = before.multipliers, list(before.rounds)
         try:
-            search.run()
+            with one_blas_thread():  # more threads slow down products with so few columns
+                search.run()
         except KeyboardInterrupt:
             return search.result(interrupted=True)
         return search.result()
@@ -217,29 +230,31 @@ class _Search:
 
     def run(self) -> None:
         """Run rounds until the lengths are kept and the gap is at most `gap_tol`."""
-        penalty = self._enforce_lengths(self.method.penalty)
+        penalty = self._enforce_lengths(
+            self.method.penalty, max(self.method.rough_tol, self.method.tol)
+        )
         for cycle in range(self.method.cycles):
             for _ in range(self.method.low_penalty_rounds << cycle):
                 if self._exhausted or self.infeasible:
                     return
                 self._round(self.method.low_penalty)
             self._update_bound()
-            penalty = self._enforce_lengths(penalty)
+            penalty = self._enforce_lengths(penalty, self.method.tol)
             if self.gap <= self.method.gap_tol:
                 return
 
-    def _enforce_lengths(self, penalty: float) -> float:
-        """Run rounds with a growing penalty until the lengths are kept or proved infeasible.
+    def _enforce_lengths(self, penalty: float, tol: float) -> float:
+        """Run rounds with a growing penalty until lengths are within `tol` or proved infeasible.
 
         Stores the last map if its lengths are kept; returns the last penalty.
         """
         before = np.inf
         while not (self._exhausted or self.infeasible):
             self._round(penalty)
-            if self.violation <= self.method.squared_tol:
+            if self.violation <= 2 * tol:
                 break
-            self.infeasible = self._is_infeasible()
             if self.violation > before / 2:
+                self.infeasible = self._is_infeasible()
                 penalty = min(self.method.penalty_growth * penalty, self.method.max_penalty)
             before = self.violation
         if self.candidate is None or self.violation <= self.method.squared_tol:

@@ -41,16 +41,9 @@ def unfolding_start(
     return np.nan_to_num(Y[rows])
 
 
-class StartingIsomap(Isomap):
-    """Isomap without the check for short circuits, which unfolding performs itself."""
-
-    def _check_short_circuits(self, graph: NeighborGraph) -> None:
-        """Skip the check."""
-
-
 def _isomap(graph: NeighborGraph, n_components: int, n_landmarks: int = 50) -> Array:
     few = min(max(n_landmarks, n_components + 1), graph.n_query)
-    model = StartingIsomap(n_components, n_landmarks=few, disconnected="separate")
+    model = Isomap(n_components, n_landmarks=few, disconnected="separate", short_circuits="ignore")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # an initial map need not be good
         return np.asarray(model.fit(graph).embedding_, dtype=np.float64)

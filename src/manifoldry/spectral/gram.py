@@ -48,7 +48,7 @@ class LinearGram(Posed):
         plan_memory(36.0 * X.shape[0] * X.shape[1], "centering the data", "use fewer rows")
         frame = Frame.of(X)
         check_range(frame.unit)
-        F = frame.apply(X).astype(np.float64)
+        F = frame.apply(X).astype(np.float64, copy=False)
         F -= F.mean(axis=0)  # rounding errors of the first centering
         problem = SpectralProblem(
             Gram(F),
@@ -57,7 +57,7 @@ class LinearGram(Posed):
             bounds=(0.0, np.inf),
             scale="sqrt_eigenvalue",
         )
-        return cls(data, X, frame, problem, float((F**2).sum()))
+        return cls(data, X, frame, problem, float(np.vdot(F, F)))
 
     @classmethod
     def _of_sparse(cls, data: Input, X: Matrix, least_spread: float = 1e-4) -> "LinearGram":
@@ -92,15 +92,12 @@ class LinearGram(Posed):
     def unit(self) -> float:
         return self.frame.unit
 
-    def _affine(self, spectrum: Spectrum) -> AffineMap:
-        return AffineMap.of(self.X, self.frame, spectrum)
-
     def coordinates(self, spectra: Spectra) -> Array:
         # By the affine map, as for new points, so that rounding errors of the mean are the same.
-        return self._affine(spectra.largest).transform(self.X)
+        return AffineMap.of(self.X, self.frame, spectra.largest).transform(self.X)
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> AffineMap:
-        return self._affine(spectra.largest)
+        return AffineMap.of(self.X, self.frame, spectra.largest)
 
     def invert(self, embedding: Array, extension: Any) -> AffineMap:
         return extension

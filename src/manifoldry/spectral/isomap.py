@@ -54,6 +54,10 @@ class Isomap(SpectralEmbedder):
         Choose the landmarks one by one, each farthest from the previous ones, or at random.
     disconnected : {"join", "separate", "largest", "error"}, default="join"
         {disconnected}
+    short_circuits : {"warn", "ignore"}, default="warn"
+        Whether to search the graph for edges between points that are far apart on the manifold, and
+        warn if they shorten many distances; see :func:`~manifoldry.find_short_circuits`. The search
+        takes a small fraction of the time of the fit.
     {eigen_solver}
     {extension}
     {inverse}
@@ -108,6 +112,7 @@ class Isomap(SpectralEmbedder):
         n_landmarks: int | None = None,
         landmarks: str = "maxmin",
         disconnected: str = "join",
+        short_circuits: str = "warn",
         eigen_solver: str | EigenSolver = "auto",
         extension: Any = None,
         inverse: Any = None,
@@ -122,6 +127,7 @@ class Isomap(SpectralEmbedder):
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
         self.disconnected = disconnected
+        self.short_circuits = short_circuits
         self.eigen_solver = eigen_solver
         self.extension = extension
         self.inverse = inverse
@@ -133,14 +139,11 @@ class Isomap(SpectralEmbedder):
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
         components = self._policy().components(graph.components()[1])
-        self._check_short_circuits(graph)
+        if check_option("short_circuits", self.short_circuits, ("warn", "ignore")) == "warn":
+            warn_of_short_circuits(graph)
         geodesics = self._geodesics(graph, components)
         self.landmarks_ = geodesics.targets
         return PosedGeodesics(data, components, geodesics)
-
-    def _check_short_circuits(self, graph: NeighborGraph) -> None:
-        """Warn about edges that may connect points that are far apart on the manifold."""
-        warn_of_short_circuits(graph)
 
     def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))

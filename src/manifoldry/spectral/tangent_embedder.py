@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from manifoldry.spectral.local import (
 )
 from manifoldry.spectral.metric_fit import MetricFit
 from manifoldry.spectral.posed import connected_graph
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_at_most, check_nonnegative
 from manifoldry.util.typing import Array
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import pairwise
 from numbers import Integral
 from threading import Lock, local
 from typing import Any, TypeVar
@@ -103,6 +104,13 @@ def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list
     for helper in helpers:
         helper.result()
     return [results[i] for i in range(len(items))]
+
+
+def run_on_rows(kernel: Any, n: int, *arguments: Any) -> None:
+    """Call ``kernel(*arguments, start, stop)`` on n rows, split evenly among the threads."""
+    threads = thread_count()
+    bounds = [n * part // threads for part in range(threads + 1)]
+    map_threads(lambda part: kernel(*arguments, *part), pairwise(bounds))
 
 
 def _helpers(count: int) -> ThreadPoolExecutor:
