@@ -365,8 +365,8 @@ def _warn_of_few_neighbors(found: int | None, default: int | None, asked: int | 
     """Warn if stored distances are too few for the default number of neighbors."""
     if asked is None and found is not None and default is not None and found < default:
         warn(
-            f"n_neighbors={found} is used in place of the default of {default}, because a point has "
-            f"only {found} stored distances; store {default} or more for each point, or pass "
+            f"n_neighbors={found} is used in place of the default of {default}, because a point "
+            f"has only {found} stored distances; store {default} or more for each point, or pass "
             f"n_neighbors={found} if this is intended",
             ManifoldryWarning,
         )
