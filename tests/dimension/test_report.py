@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
 
 from manifoldry.dimension import estimate_dimension, scale_profile
 from manifoldry.neighbors import NeighborGraph
@@ -141,3 +143,13 @@ def test_the_profile_of_a_sphere_is_constant():
     assert profile.plateau is not None
     for value in profile.values:
         assert abs(value - 2) < 0.2
+
+
+def test_a_column_of_other_units_asks_to_standardize():
+    X = load_wine().data  # proline, in mg/l, has 99.8 % of the variance
+    report, text = report_of(X)
+    assert report.reasons[0].startswith("Units: column 12 has 99.8% of the variance")
+    assert "standardize them first" in text
+    assert "linear embedding" not in text
+    assert "Units" not in report_of(StandardScaler().fit_transform(X))[1]
+    assert "Units" not in report_of(np.hstack([cube(1, 300), np.ones((300, 2))]))[1]

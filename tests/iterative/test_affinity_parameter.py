@@ -10,6 +10,7 @@ from sklearn.base import clone
 import manifoldry as mf
 from manifoldry.affinity import Entropic, Gaussian, SelfTuning
 from manifoldry.datasets import make_s_curve, make_swiss_roll
+from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.objectives import elastic, sne, symmetric_sne
 
@@ -179,3 +180,42 @@ def test_entropic_affinities_are_made_symmetric_as_requested(curve, rule, combin
     P = affinity.fit(graph).conditional(graph).toarray()
     expected = combine(P, P.T)
     np.testing.assert_allclose(model.affinity_.toarray(), expected / expected.sum(), atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize(
+    ("estimator", "default"),
+    [(mf.TSNE, 20), (mf.SNE, 10), (mf.SymmetricSNE, 10), (mf.ElasticEmbedding, 20)],
+)
+def test_a_perplexity_lowered_by_a_narrow_graph_is_announced(estimator, default):
+    # scanpy's graph of 15 neighbors, the point itself included.
+    points = np.random.default_rng(0).normal(size=(120, 4))
+    graph = NeighborGraph.build(points, n_neighbors=14)
+    words = f"perplexity=4.67 is used in place of the default of {default}, .* has 14 neighbors"
+    stored = graph.matrix(graph.distances)
+    given = {"graph": (graph, {}), "distances": (stored, {"metric": "precomputed"})}
+    for rows, options in given.values():
+        with pytest.warns(ManifoldryWarning, match=words):
+            model = estimator(max_iter=1, **options).fit(rows)
+        assert model.perplexity_ == pytest.approx(14 / 3)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "perplexity=")
+            warnings.filterwarnings("ignore", ".*max_iter")
+            estimator(max_iter=1, perplexity=4, **options).fit(rows)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "perplexity=")
+        assert estimator(max_iter=1).fit(points).perplexity_ == default  # of 120 points
+        assert estimator(max_iter=1).fit(points[:30]).perplexity_ == min(default, 29 / 3)
+    with pytest.raises(ValueError, match="perplexity=30 must be at most 14"):
+        estimator(perplexity=30).fit(graph)
+
+
+def test_neighbors_lowered_by_few_stored_distances_are_announced():
+    points = np.random.default_rng(0).normal(size=(200, 3))
+    few = NeighborGraph.build(points, n_neighbors=8)
+    stored = few.matrix(few.distances)
+    with pytest.warns(ManifoldryWarning, match="n_neighbors=8 is used in place of the default of"):
+        mf.DiffusionMaps(metric="precomputed").fit(stored)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "n_neighbors=")
+        mf.DiffusionMaps(metric="precomputed", n_neighbors=8).fit(stored)

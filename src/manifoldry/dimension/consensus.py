@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.profile import ScaleProfile
 from manifoldry.dimension.result import MANY_TIES, Dimension
 from manifoldry.util.cached import cached_property
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import power_of_two_scale
 
 # Methods that use small neighborhoods, whose estimates should agree.
 LOCAL_METHODS = ("two_nn", "maximum_likelihood", "correlation_dimension", "local_pca")
@@ -37,6 +39,8 @@ class Consensus:
         Fraction of the true neighbors that the neighbor search found.
     n_features : float
         Number of features; infinite if only a graph was given.
+    column_fractions : array of shape (n_features,)
+        Fraction of the variance in each feature; empty if only a graph was given.
     min_decrease : float
         Smallest relative decrease of the dimension with the scale that is reported.
     min_variation : float
@@ -47,6 +51,8 @@ class Consensus:
         Largest ratio of estimates that counts as agreement.
     many_ties : float
         Largest `tied_fraction` that is not reported.
+    max_column_fraction : float
+        Largest fraction of the variance in one of several features that is not reported.
     """
 
     estimates: dict[str, Dimension]
@@ -58,11 +64,13 @@ class Consensus:
     tied_fraction: float
     recall: float
     n_features: float
+    column_fractions: Array
     min_decrease: float = 0.15
     min_variation: float = 1.6
     min_boundary_bias: float = 0.08
     max_agreement_ratio: float = 1.15
     many_ties: float = MANY_TIES
+    max_column_fraction: float = 0.9
 
     @classmethod
     def of(
@@ -80,7 +88,16 @@ class Consensus:
             float((distances[:, 0] == distances[:, 1]).mean()),
             data.graph.recall,
             np.inf if data.points is None else data.points.shape[1],
+            np.array([]) if data.points is None else column_fractions(data.points),
         )
+
+    @property
+    def dominant_column(self) -> int | None:
+        """Index of the feature that has nearly all the variance of several; None if none has."""
+        varying = np.count_nonzero(self.column_fractions)
+        if varying < 2 or self.column_fractions.max() <= self.max_column_fraction:
+            return None
+        return int(self.column_fractions.argmax())
 
     @cached_property
     def local_estimates(self) -> list[float]:
@@ -216,3 +233,16 @@ def smoothed_dimensions(data: DimensionInput, estimates: dict[str, Dimension]) -
     known = (members >= 0) & np.isfinite(inverse)[members]
     total = np.where(known, inverse[members], 0.0).sum(axis=1)
     return known.sum(axis=1)[total > 0] / total[total > 0]
+
+
+def column_fractions(X: Matrix) -> Array:
+    """Fraction of the total variance in each column of `X`."""
+    X = X / power_of_two_scale(X)
+    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    if sparse.issparse(X):
+        variances = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+    else:
+        variances = X.var(axis=0, dtype=np.float64)
+    # What is left of a constant column after rounding is not variance.
+    variances = np.where(variances > 1e-14 * mean**2, variances, 0.0)
+    return np.asarray(variances / (variances.sum() or 1.0))

@@ -119,6 +119,7 @@ def _indented(start: str, text: str, line_width: int = 88) -> list[str]:
 def explain(consensus: Consensus) -> list[str]:
     """Explanations of the estimates, most important first."""
     checks = (
+        _units,
         _agreement,
         _scale,
         _sample_size,
@@ -131,6 +132,18 @@ def explain(consensus: Consensus) -> list[str]:
         _approximate,
     )
     return [sentence for sentence in (check(consensus) for check in checks) if sentence]
+
+
+def _units(consensus: Consensus) -> str:
+    column = consensus.dominant_column
+    if column is None:
+        return ""
+    return (
+        f"Units: column {column} has {consensus.column_fractions[column]:.1%} of the variance of "
+        f"all {consensus.n_features} columns, so the estimates describe little else. If the "
+        "columns have different units, standardize them first, for example with "
+        "sklearn.preprocessing.StandardScaler."
+    )
 
 
 def _agreement(consensus: Consensus) -> str:
@@ -214,6 +227,8 @@ def _curvature(consensus: Consensus) -> str:
         )
     if pca >= consensus.n_features:
         return f"The data fill all {pca} features: fewer coordinates lose information."
+    if consensus.dominant_column is not None:
+        return ""  # one column is always straight
     return f"Little curvature: {pca_text}; a linear embedding may suffice."
 
 
