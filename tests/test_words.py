@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import pydoc
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -77,3 +78,23 @@ def test_a_name_has_one_meaning():
 @pytest.mark.parametrize("path", TREES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_american_spelling(path):
     assert [match[0] for match in BRITISH.finditer(path.read_text())] == []
+
+
+def public_callables():
+    """Exported classes and functions, and the public methods of the classes."""
+    found = {}
+    for name in _EXPORTS:
+        item = getattr(manifoldry, name)
+        found[name] = item
+        if inspect.isclass(item):
+            methods = inspect.getmembers(item, inspect.isfunction)
+            found |= {f"{name}.{m}": f for m, f in methods if not m.startswith("_")}
+    return found
+
+
+def test_signatures_are_readable():
+    """As `help` shows them, without the parameters of numpy's generic types."""
+    shown = {name: str(inspect.signature(item)) for name, item in public_callables().items()}
+    assert {name: text for name, text in shown.items() if "numpy.ndarray[" in text} == {}
+    assert shown["Isomap.transform"].endswith("-> numpy.ndarray")
+    assert "-> numpy.ndarray\n" in pydoc.plain(pydoc.render_doc(manifoldry.Isomap.transform))
