@@ -143,10 +143,12 @@ class MultipleReconstructions(LocalAlignment):
         projection = V @ V.transpose(0, 2, 1)
         u = projection.sum(axis=2)  # VVᵀ1, of norm α√s
         norm = np.linalg.norm(u, axis=1, keepdims=True)
-        # If all directions sum to zero, as differences of duplicates do, w is the mean.
-        unit = np.where(norm > SMALLEST_SUM, u / np.where(norm > 0, norm, 1.0), 0.0)
-        count = s[:, None]
-        alpha = np.where(norm > SMALLEST_SUM, norm, 0.0) / np.sqrt(count)
+        # Directions that all sum to zero, such as differences of duplicates, are no weights: then
+        # w is the only weight vector.
+        has_weights = norm > SMALLEST_SUM
+        unit = np.where(has_weights, u / np.where(has_weights, norm, 1.0), 0.0)
+        count = np.where(has_weights, s[:, None], 1)
+        alpha = np.where(has_weights, norm, 0.0) / np.sqrt(count)
         w = -residual_weights(coordinates, self.reg)[:, 1:]
         mean = (1 - alpha) * w + unit / np.sqrt(count)
         residual = np.concatenate([np.ones((len(s), 1)), -mean], axis=1)
