@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist
-from sklearn.metrics.pairwise import rbf_kernel
 
 import manifoldry as mf
 from manifoldry.affinity import Entropic
@@ -257,12 +256,6 @@ ESTIMATORS = [
     C(
         "SpectralEmbedding-rbf",
         partial(mf.SpectralEmbedding, affinity="rbf"),
-        scale_power=None,
-        keeps_pairs=True,
-    ),
-    C(
-        "SpectralEmbedding-function",
-        partial(mf.SpectralEmbedding, affinity=rbf_kernel),
         scale_power=None,
         keeps_pairs=True,
     ),

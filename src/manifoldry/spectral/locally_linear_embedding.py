@@ -123,7 +123,9 @@ class LocallyLinearEmbedding(SpectralEmbedder):
         estimator = method(disconnected=DisconnectedPolicy("separate", ("separate",)))
         shared = estimator.get_params(deep=False).keys() & self.get_params(deep=False).keys()
         estimator.set_params(**{name: getattr(self, name) for name in shared})
-        return estimator if self.method == "standard" else estimator.set_params(metric_fit=False)
+        if self.method == "standard":
+            return estimator
+        return estimator.set_params(metric_fit=False, laplacian_weight=0.0)
 
     @property
     def nbrs_(self) -> NearestNeighbors:

@@ -5,15 +5,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.neighborhoods import MIN_VARIANCE_RATIO, Neighborhoods
+from manifoldry.neighbors.neighborhoods import MIN_VARIANCE_RATIO
 from manifoldry.spectral.lle import residual_weights
-from manifoldry.spectral.local import LocalAlignment
-from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.spectral.tangent_embedder import TangentAlignment, TangentEmbedder
+from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, IntArray, RandomState
 
@@ -42,6 +41,7 @@ class ModifiedLLE(TangentEmbedder):
     {search_metric}
     {metric_params}
     {reg}
+    {laplacian_weight}
     {metric_fit}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
@@ -59,6 +59,7 @@ class ModifiedLLE(TangentEmbedder):
     {inverse_}
     {eigenvalues_}
     {neighbor_search_}
+    {laplacian_weight_}
     {component_labels_}
     loss_ : float
         Sum of the eigenvalues: the squared reconstruction errors before the metric fit.
@@ -90,6 +91,7 @@ class ModifiedLLE(TangentEmbedder):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         reg: float = 1e-3,
+        laplacian_weight: float | None = None,
         metric_fit: bool = True,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
@@ -103,6 +105,7 @@ class ModifiedLLE(TangentEmbedder):
         self.metric = metric
         self.metric_params = metric_params
         self.reg = reg
+        self.laplacian_weight = laplacian_weight
         self.metric_fit = metric_fit
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
@@ -112,24 +115,26 @@ class ModifiedLLE(TangentEmbedder):
         self.n_jobs = n_jobs
 
     def _alignment(self, graph: NeighborGraph) -> "MultipleReconstructions":
-        return MultipleReconstructions(graph, self.n_components_, check_positive("reg", self.reg))
+        reg = check_positive("reg", self.reg)
+        return MultipleReconstructions(graph, self.n_components_, self.laplacian_weight, reg=reg)
 
     def _min_neighbors(self, n_components: int) -> int:
         return n_components + 1  # one weight vector
 
 
 @dataclass(frozen=True, eq=False)
-class MultipleReconstructions(LocalAlignment):
+class MultipleReconstructions(TangentAlignment):
     """Squared distances of embedded points from several weighted means of their neighbors."""
 
-    n_components: int
-    reg: float
+    reg: float = 1e-3
 
-    def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
-        ratios = neighborhoods.each(partial(noise_ratios, n_components=self.n_components))
-        return neighborhoods.align(partial(self.local_matrices, max_ratio=float(np.median(ratios))))
+    @cached_property
+    def max_ratio(self) -> float:
+        """Ratio of noise up to which weights are independent: the median of the neighborhoods."""
+        ratios = partial(noise_ratios, n_components=self.n_components)
+        return float(np.median(self.neighborhoods.each(ratios)))
 
-    def local_matrices(self, coordinates: Array, max_ratio: float) -> Array:
+    def local_matrices(self, coordinates: Array) -> Array:
         """Return (n_block, k + 1, k + 1) from coordinates (n_block, k + 1, n_features).
 
         The s weight vectors of a point are orthonormal directions V of the almost-null space of
@@ -138,15 +143,17 @@ class MultipleReconstructions(LocalAlignment):
         by the directions of V whose entries sum to zero. So no rotation has to be computed.
         """
         values, vectors = gram_spectrum(coordinates)
-        s = weight_counts(values, self.n_components, max_ratio)
+        s = weight_counts(values, self.n_components, self.max_ratio)
         V = vectors * (np.arange(values.shape[1]) < s[:, None])[:, None, :]
         projection = V @ V.transpose(0, 2, 1)
         u = projection.sum(axis=2)  # VVᵀ1, of norm α√s
         norm = np.linalg.norm(u, axis=1, keepdims=True)
-        # If all directions sum to zero, as differences of duplicates do, w is the mean.
-        unit = np.where(norm > SMALLEST_SUM, u / np.where(norm > 0, norm, 1.0), 0.0)
-        count = s[:, None]
-        alpha = np.where(norm > SMALLEST_SUM, norm, 0.0) / np.sqrt(count)
+        # Directions that all sum to zero, such as differences of duplicates, are no weights: then
+        # w is the only weight vector.
+        has_weights = norm > SMALLEST_SUM
+        unit = np.where(has_weights, u / np.where(has_weights, norm, 1.0), 0.0)
+        count = np.where(has_weights, s[:, None], 1)
+        alpha = np.where(has_weights, norm, 0.0) / np.sqrt(count)
         w = -residual_weights(coordinates, self.reg)[:, 1:]
         mean = (1 - alpha) * w + unit / np.sqrt(count)
         residual = np.concatenate([np.ones((len(s), 1)), -mean], axis=1)

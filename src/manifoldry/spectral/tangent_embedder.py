@@ -58,7 +58,7 @@ class TangentEmbedder(SpectralEmbedder):
         """Return the smallest number of neighbors that determines the local problem."""
 
     @abstractmethod
-    def _alignment(self, graph: NeighborGraph) -> LocalAlignment:
+    def _alignment(self, graph: NeighborGraph) -> "TangentAlignment":
         """Return the alignment objective of the method."""
 
     def _pose(self, data: Input) -> "PosedTangentAlignment":
