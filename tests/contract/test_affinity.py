@@ -289,3 +289,13 @@ def test_the_first_argument_is_the_one_that_matters():
     assert Gaussian(2.0) == Gaussian(gamma=2.0)
     assert SelfTuning(3) == SelfTuning(k=3)
     assert Entropic(5.0) == Entropic(perplexity=5.0)
+
+
+def test_weights_at_distance_zero():
+    """One for kernels; for probabilities that of the nearest neighbor, which is the largest."""
+    graph = NeighborGraph.build(np.random.default_rng(0).normal(size=(50, 3)), K)
+    for affinity in (Gaussian(), Gaussian(gamma=1.7), SelfTuning(), Binary()):
+        np.testing.assert_array_equal(affinity.fit(graph).self_weights(graph), 1)
+    weights = Entropic(perplexity=4).fit(graph)
+    largest = weights.conditional(graph).max(axis=1).toarray().ravel()
+    np.testing.assert_allclose(weights.self_weights(graph), largest)
