@@ -96,5 +96,5 @@ def test_signatures_are_readable():
     """As `help` shows them, without the parameters of numpy's generic types."""
     shown = {name: str(inspect.signature(item)) for name, item in public_callables().items()}
     assert {name: text for name, text in shown.items() if "numpy.ndarray[" in text} == {}
-    assert shown["Isomap.transform"].endswith("-> numpy.ndarray")
-    assert "-> numpy.ndarray\n" in pydoc.plain(pydoc.render_doc(manifoldry.Isomap.transform))
+    assert shown["Isomap.novelty"].endswith("-> numpy.ndarray")
+    assert "-> numpy.ndarray\n" in pydoc.plain(pydoc.render_doc(manifoldry.Isomap.novelty))

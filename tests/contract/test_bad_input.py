@@ -21,7 +21,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 
 import manifoldry as mf
-from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning, RankWarning
+from manifoldry.exceptions import (
+    DisconnectedGraphWarning,
+    ManifoldryWarning,
+    NoveltyWarning,
+    RankWarning,
+)
 from manifoldry.optimize import EarlyExaggeration, Heat
 from manifoldry.semidefinite import EdgeConstraint, MethodOfMultipliers
 
@@ -1109,6 +1114,7 @@ def test_far_away_points_stay_finite(data_method, fitted, X):
     far = np.vstack([X[0] + np.array([1e6, 0, 0, 0, 0]), X[0] - 1e3])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", NoveltyWarning)
         # The elastic embedding moves them outside, up to a limit.
         warnings.filterwarnings("ignore", ".*their distance from the embedding is limited")
         if "radius" in data_method.id:

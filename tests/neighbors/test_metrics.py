@@ -63,5 +63,5 @@ def test_negative_by_rounding_is_zero():
 def test_far_new_points_overflow_with_a_message():
     X = np.random.default_rng(0).normal(size=(30, 5))
     model = mf.ClassicalMDS(metric="manhattan").fit(X)
-    with pytest.raises(ValueError, match=r"at a distance of 5e\+200.*check the units"):
+    with pytest.raises(ValueError, match=r"overflow; check the units"):
         model.transform(np.full((1, 5), 1e200))

@@ -185,13 +185,6 @@ def test_parameters_of_the_metric_are_copied():
     assert np.array_equal(model.transform(X + 0.1), before)
 
 
-def test_a_metric_without_values():
-    X = np.random.default_rng(0).uniform(size=(10, 4))
-    X[3] = 1.0  # correlation is undefined for a constant row
-    with pytest.raises(ValueError, match="metric='correlation' gave distances that are NaN"):
-        ClassicalMDS(metric="correlation").fit(X)
-
-
 def test_agrees_with_scikit_learn(dissimilarities):
     manifold = pytest.importorskip("sklearn.manifold", reason="for its ClassicalMDS")
     if not hasattr(manifold, "ClassicalMDS"):
@@ -205,5 +198,5 @@ def test_agrees_with_scikit_learn(dissimilarities):
 def test_new_points_whose_distances_overflow_are_refused():
     X = np.random.default_rng(0).normal(size=(20, 5))
     model = ClassicalMDS(metric="cityblock").fit(X)
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"row 1 .*NaN or infinite"):
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"overflow; check the units"):
         model.transform(np.vstack([X[0] + 1, np.full(5, 1.7e308)]))

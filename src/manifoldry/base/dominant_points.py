@@ -96,7 +96,7 @@ def warn_if_dominated(Y: Array, has_neighbors: bool) -> None:
     found = dominated_coordinates(Y)
     if found:
         warn(
-            f"{'; '.join(map(str, found))} (counted from 0), so that these coordinates show little "
-            f"else; {dominance_remedy(has_neighbors)}",
+            f"{'; '.join(map(str, found))} (counted from 0). Such a coordinate shows little else: "
+            f"{dominance_remedy(has_neighbors)}",
             DominatedCoordinateWarning,
         )

@@ -110,7 +110,10 @@ class RelativeDistance:
     def warn_if_far(self, X: Matrix, most: int = 1000) -> None:
         """Warn if many rows of `X` are far; of `most` rows, evenly spaced, if there are more."""
         compared = spread_rows(X.shape[0], most)
-        far = int((self.of(X[compared]) > FAR).sum())
+        try:
+            far = int((self.of(X[compared]) > FAR).sum())
+        except ValueError:  # distances overflow, although the method may place the rows
+            far = len(compared)
         if not are_many(far, len(compared), self.index.n_reference):
             return
         count = f"{far} of {len(compared)}"

@@ -134,7 +134,7 @@ def _few_hold_most(results: AssessmentResults) -> Iterator[str]:
     if results.dominated:
         yield (
             "This embedding shows a few points and little else: "
-            f"{'; '.join(map(str, results.dominated))} (counted from 0). Their remedy: "
+            f"{'; '.join(map(str, results.dominated))} (counted from 0). Remedy: "
             f"{dominance_remedy(True)}."
         )
 

@@ -179,7 +179,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
             self.neighbor_search_ = "none: the weights were given"
             source = GivenWeights()
             return TrainingWeights(
-                without_diagonal(data.rows), source, data.row_matcher, GIVEN_WEIGHTS
+                off_diagonal(data.rows), source, data.row_matcher, GIVEN_WEIGHTS
             )
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
@@ -288,7 +288,7 @@ def laplacian(W: Matrix, dense: float = 0.3) -> Matrix:
     return L
 
 
-def without_diagonal(W: Matrix) -> Matrix:
+def off_diagonal(W: Matrix) -> Matrix:
     """Return W in double precision without its diagonal, which does not affect the Laplacian."""
     if not sparse.issparse(W):
         W = np.array(W, dtype=np.float64)

@@ -60,7 +60,8 @@ def canonical(X: Matrix) -> Matrix:
     accept 64-bit indices.
     """
     if not sparse.issparse(X):
-        return np.ascontiguousarray(X)
+        # A read-only memory map may be larger than memory.
+        return X if _is_read_only_map(X) else np.ascontiguousarray(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

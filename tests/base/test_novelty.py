@@ -1,0 +1,101 @@
+"""Novelty on real digits, of wrappers and of other inputs; the contract suite has all methods."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.decomposition import TruncatedSVD
+from sklearn.pipeline import make_pipeline
+
+import manifoldry as mf
+from manifoldry.exceptions import NoveltyWarning
+from manifoldry.metrics import assess
+
+
+@pytest.fixture(scope="module", name="digits")
+def digits_without_zeros():
+    """Training rows, held-out rows of the same digits, and zeros."""
+    X, y = load_digits(return_X_y=True)
+    known = np.random.default_rng(0).permutation(np.flatnonzero(y > 0))
+    return X[known[:800]], X[known[800:]], X[y == 0]
+
+
+def test_a_digit_that_was_left_out(digits, recwarn):
+    seen, held, zeros = digits
+    model = mf.PCA(2).fit(seen)
+    model.transform(held)
+    assert not [w for w in recwarn if w.category is NoveltyWarning]
+    assert (model.novelty(held) > 2).mean() < 0.03
+    assert (model.novelty(zeros) > 2).mean() > 0.8
+    with pytest.warns(NoveltyWarning, match=r"of 178 rows are unlike"):
+        make_pipeline(model).transform(zeros)
+
+
+def test_assess_has_a_verdict(digits):
+    seen, held, zeros = digits
+    model = mf.PCA(2).fit(seen)
+    alike, unlike = (assess(seen, model, new=rows) for rows in (held, zeros))
+    assert (alike.new_rows_differ, unlike.new_rows_differ) == (False, True)
+    assert "The new rows are like the training data" in alike.summary
+    assert "of the new rows are unlike anything the model was fitted on" in unlike.summary
+    assert unlike.metrics["unlike_rows"] == (model.novelty(zeros) > 2).mean()
+    assert np.array_equal(unlike.novelty, model.novelty(zeros))
+    without = assess(seen, model)
+    assert without.new_rows_differ is None
+    assert "unlike_rows" not in without.metrics
+    with pytest.raises(TypeError, match=r"new needs a fitted estimator .* not a ndarray"):
+        assess(seen, model.embedding_, new=held)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        mf.FromDensity(mf.PCA(2), n_draws=300),
+        mf.ConformalInverse(mf.PCA(2)),
+        mf.ConformalInverse(TruncatedSVD(2)),
+    ],
+    ids=["FromDensity", "ConformalInverse", "ConformalInverse-sklearn"],
+)
+def test_wrappers_compare_with_the_data(wrapper, digits, recwarn):
+    seen, held, _ = digits
+    data = seen[:200].copy()
+    model = wrapper.fit(data)
+    expected = mf.PCA(2).fit(seen[:200]).novelty(held)
+    placed, distance = model.transform(held, return_distance=True)
+    np.testing.assert_allclose(distance, expected)
+    assert np.array_equal(placed, model.transform(held))
+    data[:] = 0  # the model has a copy
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).novelty(held), expected)
+    assert not [w for w in recwarn if w.category is NoveltyWarning]
+    with pytest.warns(NoveltyWarning, match="50 of 50 rows are unlike") as caught:
+        model.transform(held[:50] + 30)
+    assert len([w for w in caught if w.category is NoveltyWarning]) == 1
+
+
+def test_sparse_rows_and_graphs(digits):
+    seen, held, _ = digits
+    expected = mf.PCA(2).fit(seen).novelty(held)
+    by_graph = mf.LaplacianEigenmaps(2).fit(mf.NeighborGraph.build(seen)).novelty(held)
+    np.testing.assert_allclose(by_graph, expected)
+    rows = mf.LaplacianEigenmaps(2).fit(sparse.csr_array(seen)).novelty(sparse.csr_array(held))
+    np.testing.assert_allclose(rows, expected, rtol=1e-9)
+
+
+def test_a_given_metric(digits):
+    """Rows that differ in length only are alike by the angle between them."""
+    seen, held, _ = digits
+    model = mf.Isomap(2, metric="cosine").fit(seen[:300])
+    np.testing.assert_allclose(model.novelty(5 * held), model.novelty(held), rtol=1e-6)
+    assert (mf.Isomap(2).fit(seen[:300]).novelty(5 * held) > 2).all()
+
+
+def test_distance_on_an_uneven_map():
+    """Positions of the training points are near, also where the map is sparse."""
+    radius = np.random.default_rng(0).lognormal(0, 2, size=1000)
+    angle = np.random.default_rng(1).uniform(0, 2 * np.pi, size=1000)
+    X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    model = mf.PCA(2).fit(X)
+    _, distance = model.inverse_transform(model.embedding_, return_distance=True)
+    assert (distance > 2).mean() <= 0.01
