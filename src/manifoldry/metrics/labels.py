@@ -139,7 +139,7 @@ def _labeled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, NDArray[np.
         embedded = np.ones(Y.shape[0], dtype=bool)
     else:
         Y = read_embedding(embedding)
-        embedded = ~np.isnan(Y).any(axis=1)
+        embedded = np.asarray(~np.isnan(Y).any(axis=1))
     codes = label_codes(labels_of(labels, embedding), Y.shape[0])
     if embedded.sum() < 2:
         raise ValueError(f"{embedded.sum()} points are embedded (not NaN); at least 2 are needed")

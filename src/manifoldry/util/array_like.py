@@ -31,7 +31,8 @@ def array_like(values: Any, name: str = "X") -> Any:
     if is_annotated(values):
         return array_like(_main_matrix(values, name), f"{name}.X")
     if _is_entry(values):
-        return array_like(obsm_entry(*values, name), f"{name}.obsm[{values[1]!r}]")
+        annotated, key = values
+        return array_like(obsm_entry(annotated, key, name), f"{name}.obsm[{key!r}]")
     if not _is_array_like(values):
         raise TypeError(
             f"{name} is of type {type(values).__name__}; pass an array, a sparse matrix, a data "
