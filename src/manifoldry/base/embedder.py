@@ -96,8 +96,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The data, or precomputed values if the parameters of the estimator say so.
+        X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData
+            The data, or precomputed values if the parameters of the estimator say so. An AnnData
+            stands for its ``X``, a pair ``(adata, key)`` for ``adata.obsm[key]``.
         y : ignored
             Present for API consistency.
         """

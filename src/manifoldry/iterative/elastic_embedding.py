@@ -59,7 +59,9 @@ class ElasticEmbedding(NeighborEmbedder):
         The λ of the repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` increases λ
         step by step, predicts each point from the embedding of the others, and takes the smallest
         λ whose error is within two standard errors of the best. The error is Euclidean, whatever
-        the `metric`.
+        the `metric`. A smaller λ gives denser clusters, which are often easier to read:
+        ``plot_path(model)`` shows the embeddings of all λ, ``model.path_.embedding_at(30.0)`` is
+        one of them, and ``weight=30.0`` with it as `init` fits a model there.
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
         W⁻: proportional to the squared Euclidean distance in the data, which needs a dense matrix
         during the fit; equal for all pairs; or a given matrix, dense or sparse. By default squared

@@ -120,6 +120,7 @@ def plot_embedding(
     ax = axes_or_new(ax, dimensions=dimensions, size=_size(dimensions, coloring, with_legend))
     if is_new and dimensions == 2:
         ax.set_box_aspect(1)  # whatever the width of the legend
+        ax.set_anchor("W")
     marker_options = {
         "s": marker_area(ax, n) if size is None else size,
         "alpha": opacity(n) if alpha is None else alpha,
@@ -167,7 +168,7 @@ def _size(dimensions: int, coloring: Coloring, with_legend: bool) -> tuple[float
     if dimensions == 1:
         return (5.6, 1.2 + 0.34 * max(len(coloring.classes), 1 if coloring.values is None else 8))
     longest = max(map(len, coloring.classes), default=0)
-    column = 0.4 + 0.075 * max(longest, 6)  # the marker, and 0.075 inches per letter
+    column = 0.55 + 0.075 * max(longest, 6)  # the marker, and 0.075 inches per letter
     beside = {"single": 0.0, "values": 1.0, "classes": coloring.legend_columns * column}
     return (4.6 + with_legend * beside[coloring.kind], 4.6)
 
