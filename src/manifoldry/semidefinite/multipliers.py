@@ -100,7 +100,7 @@ class MethodOfMultipliers:
         Factor by which the penalty grows after a round that did not halve the violation.
     low_penalty : float, default=100.0
         Penalty of the rounds in which the multipliers converge.
-    low_penalty_rounds : int, default=8
+    low_penalty_rounds : int, default=4
         Number of such rounds in the first cycle; it doubles from cycle to cycle.
     cycles : int, default=4
         Maximum number of cycles; they end once the gap is at most `gap_tol`.
@@ -133,7 +133,7 @@ class MethodOfMultipliers:
     max_penalty: float = 1e4
     penalty_growth: float = 3.0
     low_penalty: float = 100.0
-    low_penalty_rounds: int = 8
+    low_penalty_rounds: int = 4
     cycles: int = 4
     extra_coordinates: int = 3
     min_extent: float = 0.01
