@@ -222,9 +222,7 @@ class _Search:
         self.multipliers: Array = np.ones(problem.edges.count)
         self.variance_per_edge = problem.expected_variance / problem.edges.count
         self.bound_weights: Array | None = None  # edge weights from which the bound follows
-        self.candidate: Candidate | None = (
-            None  # the last map that keeps the lengths, else the first
-        )
+        self.candidate: Candidate | None = None  # the last map that keeps the lengths
         self.infeasible = False
         self.rounds: list[Round] = []
 
@@ -257,7 +255,7 @@ class _Search:
                 self.infeasible = self._is_infeasible()
                 penalty = min(self.method.penalty_growth * penalty, self.method.max_penalty)
             before = self.violation
-        if self.candidate is None or self.violation <= self.method.squared_tol:
+        if self.violation <= self.method.squared_tol:
             self.candidate = self._current
         return penalty
 
