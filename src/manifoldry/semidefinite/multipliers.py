@@ -100,7 +100,7 @@ class MethodOfMultipliers:
         Factor by which the penalty grows after a round that did not halve the violation.
     low_penalty : float, default=100.0
         Penalty of the rounds in which the multipliers converge.
-    low_penalty_rounds : int, default=8
+    low_penalty_rounds : int, default=4
         Number of such rounds in the first cycle; it doubles from cycle to cycle.
     cycles : int, default=4
         Maximum number of cycles; they end once the gap is at most `gap_tol`.
@@ -133,7 +133,7 @@ class MethodOfMultipliers:
     max_penalty: float = 1e4
     penalty_growth: float = 3.0
     low_penalty: float = 100.0
-    low_penalty_rounds: int = 8
+    low_penalty_rounds: int = 4
     cycles: int = 4
     extra_coordinates: int = 3
     min_extent: float = 0.01
@@ -222,9 +222,7 @@ class _Search:
         self.multipliers: Array = np.ones(problem.edges.count)
         self.variance_per_edge = problem.expected_variance / problem.edges.count
         self.bound_weights: Array | None = None  # edge weights from which the bound follows
-        self.candidate: Candidate | None = (
-            None  # the last map that keeps the lengths, else the first
-        )
+        self.candidate: Candidate | None = None  # the last map that keeps the lengths
         self.infeasible = False
         self.rounds: list[Round] = []
 
@@ -257,7 +255,7 @@ class _Search:
                 self.infeasible = self._is_infeasible()
                 penalty = min(self.method.penalty_growth * penalty, self.method.max_penalty)
             before = self.violation
-        if self.candidate is None or self.violation <= self.method.squared_tol:
+        if self.violation <= self.method.squared_tol:
             self.candidate = self._current
         return penalty
 
