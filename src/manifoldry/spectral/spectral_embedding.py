@@ -56,6 +56,15 @@ class SpectralEmbedding(LaplacianEigenmaps):
     affinity_matrix_ : sparse array of shape (n_samples, n_samples)
         Same as ``affinity_``. For the other attributes see :class:`LaplacianEigenmaps`.
 
+    See Also
+    --------
+    LaplacianEigenmaps : the same method with more choices.
+
+    References
+    ----------
+    M. Belkin and P. Niyogi, "Laplacian eigenmaps for dimensionality reduction and data
+    representation", Neural Computation 15 (2003).
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
