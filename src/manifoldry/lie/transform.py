@@ -270,8 +270,9 @@ class LieTransform(BaseEstimator):
         if ratio > factor and self.loss_ > small_loss:
             warn(
                 f"amounts are up to {ratio:.2g} times the largest of the training pairs, and a "
-                f"fraction {self.loss_:.2g} of their change is not explained; this error grows with the amount. Fit "
-                f"pairs that are further apart, or pass amounts up to {factor:g} times theirs",
+                f"fraction {self.loss_:.2g} of their change is not explained, an error that grows "
+                "with the amount; fit pairs that are further apart, or pass amounts up to "
+                f"{factor:g} times theirs",
                 ExtensionWarning,
             )
 
