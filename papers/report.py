@@ -230,7 +230,7 @@ class Report:
             lines.append(_padded(row, widths))
             if remark := self.remark(criterion):
                 lines.append(" " * (widths[0] + 2) + f"↳ {remark}")
-        return "\n".join([f"{self.paper}: {self.title}", *lines, self._counted()])
+        return "\n".join([f"{self.paper}: {self.title}", *lines, self._counted() + self._caution()])
 
     def markdown(self) -> str:
         """The results as Markdown, for the README of the paper."""
@@ -287,10 +287,20 @@ class Report:
     def _counted(self) -> str:
         return ", ".join(f"{n} {status.lower()}" for status, n in self.counts().items() if n)
 
+    def _caution(self) -> str:
+        """Why the criteria of a quick run may fail."""
+        if not self.quick:
+            return ""
+        return (
+            ". This was a quick run: its samples are too small for most criteria, so that failures "
+            "mean nothing; run without --quick to check the publication"
+        )
+
     def _provenance(self) -> str:
         packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         run = "A quick run, not a record," if self.quick else "The last run"
-        return f"{run} took {sum(self.seconds.values()):.0f} s ({packages}): {self._counted()}."
+        counted = self._counted() + self._caution()
+        return f"{run} took {sum(self.seconds.values()):.0f} s ({packages}): {counted}."
 
 
 def main(file: str, title: str, experiments: Sequence[Experiment]) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import operator
 import pydoc
 import re
 from collections import Counter, defaultdict
@@ -30,7 +31,7 @@ BRITISH = re.compile(
 
 def entries(docstring, section):
     """Names that a section of a numpydoc docstring documents."""
-    found = re.search(rf"{section}\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", docstring, flags=re.DOTALL)
+    found = re.search(rf"{section}\n-+\n(.*?)(?:\n\n[\w ]+\n-+\n|\Z)", docstring, flags=re.DOTALL)
     heads = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", found[1] if found else "", flags=re.MULTILINE)
     return [name for head in heads for name in head.split(", ")]
 
@@ -78,6 +79,23 @@ def test_a_name_has_one_meaning():
 @pytest.mark.parametrize("path", TREES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_american_spelling(path):
     assert [match[0] for match in BRITISH.finditer(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name in _EXPORTS if inspect.isclass(getattr(manifoldry, name)))
+)
+def test_classes_name_their_paper_and_their_relatives(name):
+    """A published reference with its year, and other names of the package that exist."""
+    text = inspect.cleandoc(getattr(manifoldry, name).__doc__)
+    sections = dict(
+        re.findall(r"\n([A-Z][\w ]+)\n-+\n(.*?)(?=\n\n[A-Z][\w ]+\n-+\n|\Z)", text, re.S)
+    )
+    assert re.search(r'"[^"]{10,}",(.|\n)*\s\(?(19|20)\d\d\b', sections["References"])
+    relatives = re.findall(r"^([\w., ]+?) : ", sections["See Also"], flags=re.MULTILINE)
+    assert relatives
+    for path in (each for line in relatives for each in line.split(", ")):
+        assert path != name
+        assert operator.attrgetter(path.removeprefix("manifoldry."))(manifoldry)
 
 
 def public_callables():

@@ -13,7 +13,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
-from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, RankWarning
+from manifoldry.exceptions import (
+    ConvergenceWarning,
+    ExtensionWarning,
+    ManifoldryWarning,
+    RankWarning,
+)
 from manifoldry.lie import LieTransform
 
 from .conftest import band_limited, cosine, moved, spectral_derivative, translations
@@ -74,6 +79,42 @@ def test_extrapolation_beyond_the_training_pairs(shifts):
         found = model.apply(new, shift * pixel.mean())
         expected = np.roll(new, -shift, axis=1)
         assert np.linalg.norm(found - expected) < 0.02 * np.linalg.norm(expected)
+
+
+def windows(rng, n, shifts):
+    """Windows of smooth signals, shifted: new content enters at the border."""
+    x, frequency = np.arange(12), rng.uniform(0.1, 2.0, (n, 6))
+    phase, size = rng.uniform(0, 2 * np.pi, (2, n, 6))
+    waves = np.cos(frequency[:, :, None] * (x + shifts[:, None, None]) + phase[:, :, None])
+    return (size[:, :, None] * waves).sum(axis=1)
+
+
+def test_extrapolation_from_windows_is_limited_and_says_so():
+    amounts = np.random.default_rng(0).uniform(-1, 1, 300)
+    X, Y = (windows(np.random.default_rng(1), 300, a * amounts) for a in (0, 1))
+    model = LieTransform().fit(X, Y)
+    unit = model.amounts_[:, 0] @ amounts / (amounts @ amounts)
+    start = windows(np.random.default_rng(2), 100, np.zeros(100))
+
+    def explained(shift):
+        true = windows(np.random.default_rng(2), 100, np.full(100, shift))
+        return (
+            1 - ((model.apply(start, shift * unit) - true) ** 2).sum() / ((start - true) ** 2).sum()
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert explained(1.0) > 0.9
+        assert explained(1.8) > 0.8
+    with pytest.warns(ExtensionWarning, match=r"up to [67][.\d]* times the largest .* training"):
+        assert explained(7.0) < 0.6
+
+
+def test_exact_transformations_extrapolate_without_a_warning(rotation, shifts):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExtensionWarning)
+        for model in (rotation, LieTransform().fit(shifts.X, shifts.Y)):
+            model.apply(model.components_[:3], 10 * np.abs(model.amounts_).max())
 
 
 def test_few_pairs():

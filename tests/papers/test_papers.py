@@ -212,3 +212,11 @@ def test_unknown_experiment_is_named(tmp_path):
     assert done.returncode == 2
     assert "['scale']" in done.stderr
     assert "scaling" in done.stderr
+
+
+def test_a_quick_run_says_that_its_samples_are_small():
+    full = report.Report("p", "t", (criterion(False),), {"e": 1.0})
+    quick = report.Report("p", "t", (criterion(False),), {"e": 1.0}, quick=True)
+    assert "samples are too small" in quick.text().splitlines()[-1]
+    assert "samples are too small" in quick.markdown()
+    assert "quick" not in full.text() + full.markdown()

@@ -77,6 +77,15 @@ class ManifoldParzen(DensityEstimator):
     data, and their variance that of the data plus that of the windows, which can double it for few
     points in many dimensions.
 
+    See Also
+    --------
+    MixtureOfFactorAnalyzers : fewer, larger Gaussians.
+    FromDensity : embeds a sample from the density.
+
+    References
+    ----------
+    P. Vincent and Y. Bengio, "Manifold Parzen windows", NIPS 15, 2003.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_helix

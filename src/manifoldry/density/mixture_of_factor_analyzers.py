@@ -75,6 +75,15 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     converged_ : bool
         Whether the last step increased the log-likelihood by less than `tol`.
 
+    See Also
+    --------
+    ManifoldParzen : a Gaussian around every point.
+
+    References
+    ----------
+    Z. Ghahramani and G. E. Hinton, "The EM algorithm for mixtures of factor analyzers", Technical
+    Report CRG-TR-96-1, University of Toronto, 1996.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_s_curve

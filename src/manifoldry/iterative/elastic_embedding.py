@@ -129,6 +129,16 @@ class ElasticEmbedding(NeighborEmbedder):
     {learned_affinity_}
     {neighbor_search_}
 
+    See Also
+    --------
+    SymmetricSNE : normalizes the repulsion.
+    LaplacianEigenmaps : the attraction without repulsion.
+
+    References
+    ----------
+    M. Á. Carreira-Perpiñán, "The elastic embedding algorithm for dimensionality reduction",
+    ICML 2010.
+
     Examples
     --------
     >>> from manifoldry import ElasticEmbedding

@@ -63,6 +63,15 @@ class SNE(NeighborEmbedder):
     {learned_affinity_}
     {neighbor_search_}
 
+    See Also
+    --------
+    SymmetricSNE : probabilities of pairs instead of points.
+    TSNE : with a heavy-tailed kernel.
+
+    References
+    ----------
+    G. Hinton and S. Roweis, "Stochastic neighbor embedding", NIPS 15, 2003.
+
     Examples
     --------
     >>> from manifoldry import SNE
@@ -130,6 +139,16 @@ class SymmetricSNE(NeighborEmbedder):
     {bifurcation_}
     {learned_affinity_}
     {neighbor_search_}
+
+    See Also
+    --------
+    SNE : probabilities of each point's neighbors.
+    TSNE : with a heavy-tailed kernel.
+
+    References
+    ----------
+    J. Cook, I. Sutskever, A. Mnih and G. Hinton, "Visualizing similarity data with a mixture of
+    maps", AISTATS 2007.
 
     Examples
     --------

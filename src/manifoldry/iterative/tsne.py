@@ -101,6 +101,16 @@ class TSNE(NeighborEmbedder):
     {learned_affinity_}
     {neighbor_search_}
 
+    See Also
+    --------
+    SymmetricSNE : the same with a Gaussian kernel.
+    ElasticEmbedding : preserves more of the global structure.
+
+    References
+    ----------
+    L. van der Maaten and G. Hinton, "Visualizing data using t-SNE", Journal of Machine Learning
+    Research 9 (2008).
+
     Examples
     --------
     >>> from manifoldry import TSNE

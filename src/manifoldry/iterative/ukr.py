@@ -121,6 +121,15 @@ class UKR(IterativeEmbedder):
         the variance; ``"given"`` if `init` is an array.
     {neighbor_search_}
 
+    See Also
+    --------
+    ElasticEmbedding : one of its starts.
+
+    References
+    ----------
+    P. Meinicke, S. Klanke, R. Memisevic and H. Ritter, "Principal surfaces from unsupervised kernel
+    regression", IEEE Transactions on Pattern Analysis and Machine Intelligence 27 (2005).
+
     Examples
     --------
     >>> from manifoldry import UKR

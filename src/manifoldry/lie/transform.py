@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
+from manifoldry.exceptions import ConvergenceWarning, ExtensionWarning, RankWarning, warn
 from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.fitting import LieFit, alternate, midpoint_start, refine
 from manifoldry.lie.flow import flow_of
@@ -43,10 +43,16 @@ class LieTransform(BaseEstimator):
 
     Minimizes Σₙ ‖yₙ − exp(Σᵢ αₙᵢGᵢ)xₙ‖² over generators Gᵢ, which all pairs share, and the unknown
     amounts αₙᵢ, the coefficients of the generators for each pair. A single matrix describes, for
-    example, translation of any image by any distance. In contrast to manifold learning from
-    neighbors, it therefore extrapolates far beyond the training pairs. Use it for pairs or
-    sequences of rows related by a linear transformation: translated, rotated or scaled images and
-    signals, or systems of linear differential equations observed at unknown times.
+    example, cyclic translation of any image by any distance. Use it for pairs or sequences of rows
+    related by a linear transformation: translated, rotated or scaled images and signals, or systems
+    of linear differential equations observed at unknown times.
+
+    How far it extrapolates beyond the training pairs depends on how well they are explained
+    (``loss_``). If a row determines the transformed row, as for cyclic signals or rotations,
+    amounts may be many times larger. In a window of an image, new content enters at the border, and
+    errors grow with the amount: for faces shifted by up to one pixel, 95 % of the change was
+    explained at one pixel, 91 % at two, 80 % at three, 58 % at four and nothing at six. ``apply``
+    warns if amounts exceed twice those of the training pairs and ``loss_`` is above 0.1 %.
 
     A first stage solves y − x ≈ Σᵢ αᵢGᵢx by least squares for amounts and generators in turn (Rao &
     Ruderman 1999). With `refine`, a second stage fits both with the exponential, which is needed
@@ -100,6 +106,15 @@ class LieTransform(BaseEstimator):
         Directions of the basis.
     basis_energy_ : float
         Fraction of the sum of squares of the rows that the basis explains.
+
+    See Also
+    --------
+    UKR : a manifold of data without pairs.
+
+    References
+    ----------
+    R. P. N. Rao and D. L. Ruderman, "Learning Lie groups for invariant visual perception", NIPS 11,
+    1999.
 
     Examples
     --------
@@ -182,6 +197,7 @@ class LieTransform(BaseEstimator):
         check_is_fitted(self)
         X = self._read_one(X)
         amounts = as_amounts(amount, len(X), len(self._flow.G))
+        self._warn_of_extrapolation(amounts)
         unit = power_of_two_scale(X)
         with np.errstate(over="ignore", invalid="ignore"):
             transformed = unit * self._transformed(X / unit, amounts)
@@ -247,6 +263,21 @@ class LieTransform(BaseEstimator):
         B, G = self._basis.directions, self._flow.G
         plan_memory(8.0 * len(G) * B.shape[1] ** 2, "generators_", "use apply and estimate instead")
         return np.asarray(B.T @ G @ B)
+
+    def _warn_of_extrapolation(
+        self, amounts: Array, factor: float = 2.0, small_loss: float = 1e-3
+    ) -> None:
+        """Warn if the pairs were explained with errors, which grow with the amount."""
+        largest = np.abs(self.amounts_).max(axis=0)
+        ratio = float((np.abs(amounts) / np.where(largest > 0, largest, np.inf)).max(initial=0.0))
+        if ratio > factor and self.loss_ > small_loss:
+            warn(
+                f"amounts are up to {ratio:.2g} times the largest of the training pairs, and a "
+                f"fraction {self.loss_:.2g} of their change is not explained, an error that grows "
+                "with the amount; fit pairs that are further apart, or pass amounts up to "
+                f"{factor:g} times theirs",
+                ExtensionWarning,
+            )
 
     def _check_parameters(self) -> None:
         check_count("n_generators", self.n_generators)

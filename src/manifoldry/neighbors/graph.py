@@ -60,6 +60,15 @@ class NeighborGraph:
     removed_edges : RemovedEdges or None
         Edges that were removed, see :class:`ShortCircuits`; new points do not reconnect them.
 
+    See Also
+    --------
+    find_short_circuits : edges between distant parts of a manifold.
+
+    References
+    ----------
+    W. Dong, C. Moses and K. Li, "Efficient k-nearest neighbor graph construction for generic
+    similarity measures", WWW 2011: the approximate search.
+
     Examples
     --------
     >>> import numpy as np

@@ -135,6 +135,11 @@ class NonRedundant(
     estimator_ : spectral estimator
         The fitted clone; its fitted attributes are also attributes of this object.
 
+    See Also
+    --------
+    LaplacianEigenmaps, DiffusionMaps, Isomap, LLE, LTSA, MVU : methods that it can wrap.
+    manifoldry.metrics.unpredictability : whether coordinates repeat each other.
+
     References
     ----------
     Y. Blau and T. Michaeli, "Non-redundant spectral dimensionality reduction", ECML PKDD 2017.

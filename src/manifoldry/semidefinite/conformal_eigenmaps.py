@@ -112,6 +112,16 @@ class ConformalEigenmaps(Embedder):
         Whether the semidefinite program was solved to the tolerance. The embedding is a local
         minimum.
 
+    See Also
+    --------
+    LLE : the eigenvectors that it combines.
+    MVU : preserves distances instead of angles.
+
+    References
+    ----------
+    F. Sha and L. K. Saul, "Analysis and extension of spectral methods for nonlinear dimensionality
+    reduction", ICML 2005.
+
     Examples
     --------
     >>> from manifoldry import LLE, ConformalEigenmaps

@@ -155,6 +155,16 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         ``length`` of the step, ``evaluations`` so far and ``parameter``, the round's penalty.
     {neighbor_search_}
 
+    See Also
+    --------
+    Isomap : faster, for sheets without holes.
+    LTSA : faster, for little noise.
+
+    References
+    ----------
+    K. Q. Weinberger and L. K. Saul, "Unsupervised learning of image manifolds by semidefinite
+    programming", International Journal of Computer Vision 70 (2006).
+
     Examples
     --------
     >>> from manifoldry import MaximumVarianceUnfolding

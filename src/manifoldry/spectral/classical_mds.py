@@ -61,6 +61,15 @@ class ClassicalMDS(SpectralEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    Isomap : the same with geodesic distances.
+    PCA : the same for Euclidean distances, from the data.
+
+    References
+    ----------
+    W. S. Torgerson, "Multidimensional scaling: I. Theory and method", Psychometrika 17 (1952).
+
     Examples
     --------
     >>> import numpy as np

@@ -103,6 +103,15 @@ class DiffusionMaps(LaplacianEigenmaps):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    LaplacianEigenmaps : the method for evenly sampled data.
+
+    References
+    ----------
+    R. R. Coifman and S. Lafon, "Diffusion maps", Applied and Computational Harmonic Analysis 21
+    (2006).
+
     Examples
     --------
     >>> import numpy as np

@@ -59,6 +59,15 @@ class HessianLLE(TangentEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    LTSA : faster, and similar on sheets.
+
+    References
+    ----------
+    D. L. Donoho and C. Grimes, "Hessian eigenmaps: locally linear embedding techniques for
+    high-dimensional data", PNAS 100 (2003).
+
     Examples
     --------
     >>> from manifoldry import HessianLLE

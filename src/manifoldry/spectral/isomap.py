@@ -89,6 +89,17 @@ class Isomap(SpectralEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    ClassicalMDS : the same with given distances.
+    MVU : for sheets with holes.
+    find_short_circuits : finds edges that spoil geodesic distances.
+
+    References
+    ----------
+    J. B. Tenenbaum, V. de Silva and J. C. Langford, "A global geometric framework for nonlinear
+    dimensionality reduction", Science 290 (2000).
+
     Examples
     --------
     >>> from manifoldry import Isomap

@@ -76,6 +76,16 @@ class KernelPCA(SpectralEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    PCA : the linear method.
+    FromDensity : fits it to a sample from a density of the data.
+
+    References
+    ----------
+    B. Schölkopf, A. Smola and K.-R. Müller, "Nonlinear component analysis as a kernel eigenvalue
+    problem", Neural Computation 10 (1998).
+
     Examples
     --------
     >>> from sklearn.datasets import make_circles

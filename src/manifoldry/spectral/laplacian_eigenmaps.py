@@ -91,6 +91,17 @@ class LaplacianEigenmaps(SpectralEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    DiffusionMaps : corrects for the density of the data.
+    NonRedundant : coordinates that do not repeat each other.
+    SpectralClustering : clusters of such coordinates.
+
+    References
+    ----------
+    M. Belkin and P. Niyogi, "Laplacian eigenmaps for dimensionality reduction and data
+    representation", Neural Computation 15 (2003).
+
     Examples
     --------
     >>> from manifoldry import LaplacianEigenmaps

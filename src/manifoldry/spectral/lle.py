@@ -70,6 +70,16 @@ class LLE(SpectralEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    LTSA : preserves the metric of a sheet.
+    ConformalEigenmaps : combines its eigenvectors to preserve angles.
+
+    References
+    ----------
+    S. T. Roweis and L. K. Saul, "Nonlinear dimensionality reduction by locally linear embedding",
+    Science 290 (2000).
+
     Examples
     --------
     >>> from manifoldry import LLE

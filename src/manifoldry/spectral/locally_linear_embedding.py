@@ -67,6 +67,15 @@ class LocallyLinearEmbedding(SpectralEmbedder):
     reconstruction_error_ : float
         Same as ``loss_``. For the other attributes see :class:`LLE`.
 
+    See Also
+    --------
+    LLE, LTSA, HessianLLE : the variants as classes of their own.
+
+    References
+    ----------
+    S. T. Roweis and L. K. Saul, "Nonlinear dimensionality reduction by locally linear embedding",
+    Science 290 (2000).
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

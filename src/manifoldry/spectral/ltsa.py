@@ -55,6 +55,16 @@ class LTSA(TangentEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    HessianLLE : the same idea with second derivatives.
+    MVU : for more noise, or holes.
+
+    References
+    ----------
+    Z. Zhang and H. Zha, "Principal manifolds and nonlinear dimensionality reduction via tangent
+    space alignment", SIAM Journal on Scientific Computing 26 (2004).
+
     Examples
     --------
     >>> from manifoldry import LTSA

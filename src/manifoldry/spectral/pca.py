@@ -51,6 +51,16 @@ class PCA(SpectralEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    KernelPCA : the same with a kernel.
+    ClassicalMDS : the same from distances.
+
+    References
+    ----------
+    K. Pearson, "On lines and planes of closest fit to systems of points in space", Philosophical
+    Magazine 2 (1901).
+
     Examples
     --------
     >>> import numpy as np

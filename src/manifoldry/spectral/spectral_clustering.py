@@ -82,6 +82,15 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         Estimate of the number of clusters: the number of eigenvalues before the largest difference
         of successive ones. It is reliable for compact clusters only.
 
+    See Also
+    --------
+    LaplacianEigenmaps : the coordinates without clusters.
+
+    References
+    ----------
+    A. Y. Ng, M. I. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS
+    14, 2002.
+
     Examples
     --------
     >>> from sklearn.datasets import make_moons

@@ -74,6 +74,15 @@ class SpectralEmbedding(LaplacianEigenmaps):
         the embedding. Built at each access. For the other attributes see
         :class:`LaplacianEigenmaps`.
 
+    See Also
+    --------
+    LaplacianEigenmaps : the same method with more choices.
+
+    References
+    ----------
+    M. Belkin and P. Niyogi, "Laplacian eigenmaps for dimensionality reduction and data
+    representation", Neural Computation 15 (2003).
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits

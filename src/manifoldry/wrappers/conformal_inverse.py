@@ -84,6 +84,15 @@ class ConformalInverse(
     factor_ : float
         Ratio of the radius to the local error.
 
+    See Also
+    --------
+    manifoldry.metrics.reconstruction : the mean error on held-out data.
+
+    References
+    ----------
+    J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman, "Distribution-free predictive
+    inference for regression", Journal of the American Statistical Association 113 (2018).
+
     Examples
     --------
     >>> from manifoldry import ConformalInverse, Isomap

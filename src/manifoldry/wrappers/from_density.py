@@ -96,6 +96,15 @@ class FromDensity(
     Choosing a width takes about 20 eigenproblems of ten times the number of rows, at most 200 of
     which are used. Compare with the estimator alone.
 
+    See Also
+    --------
+    ManifoldParzen, MixtureOfFactorAnalyzers : densities of the data.
+
+    References
+    ----------
+    Y. Bengio, O. Delalleau, N. Le Roux, J.-F. Paiement, P. Vincent and M. Ouimet, "Learning
+    eigenfunctions links spectral embedding and kernel PCA", Neural Computation 16 (2004).
+
     Examples
     --------
     >>> from manifoldry import KernelPCA
