@@ -21,7 +21,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
     TrainingWeights,
-    without_diagonal,
+    off_diagonal,
 )
 from manifoldry.spectral.posed import (
     all_coincide_message,
@@ -146,7 +146,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         self.neighbor_search_ = "none: all pairs have a weight"
         W, new_weights = self._evaluated(data.rows)
         self._self_weights = W.diagonal().copy()
-        W = without_diagonal(W)
+        W = off_diagonal(W)
         source = new_weights(W)
         return TrainingWeights(W, source, source, VANISHING_WEIGHTS)
 
