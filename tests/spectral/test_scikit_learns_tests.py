@@ -43,9 +43,9 @@ def suite(file: str, ours: type) -> type:
     return type("Test" + ours.__name__, (), tests)
 
 
-# Needed for scikit-learn 1.6, whose test passes connectivities, all of them one, as distances: which
-# of the tied neighbors it keeps depends on the order in which they are stored. Later versions of the
-# test pass distances.
+# Needed for scikit-learn 1.6, whose test passes connectivities, all of them one, as distances:
+# which of the tied neighbors it keeps depends on the order in which they are stored. Later versions
+# of the test pass distances.
 tied_neighbors = pytest.mark.skip(reason="the distances of all neighbors are equal")
 
 
