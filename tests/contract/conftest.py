@@ -250,7 +250,6 @@ ESTIMATORS = [
         scale_power=1,
         on_sheet=True,
     ),
-    C("LocallyLinearEmbedding", mf.LocallyLinearEmbedding, on_graph=True, extension_error=0.01),
     C("SpectralClustering", clustering, on_graph=True, counted_by="n_clusters"),
     C("SpectralEmbedding", mf.SpectralEmbedding, on_graph=True, keeps_pairs=True),
     C(

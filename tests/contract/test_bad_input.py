@@ -537,9 +537,6 @@ def few(params):
     return lambda m: {**params, **({"perplexity": None} if m.has_perplexity else {})}
 
 
-# scikit-learn's default of five neighbors is not lowered.
-FIVE_NEIGHBORS = Refused(ValueError, "n_neighbors=5 must be less than n_samples=")
-
 SHAPES = [
     Case("constant data", lambda m, X: X * 0 + 1.7, constant_outcome, applies=takes_data),
     Case("all zeros", lambda m, X: X * 0, constant_outcome, applies=takes_data),
@@ -547,9 +544,7 @@ SHAPES = [
         "two rows",
         lambda m, X: m.input(X[:2]),
         lambda m: (
-            FIVE_NEIGHBORS
-            if m.id == "LocallyLinearEmbedding"
-            else Refused(ValueError, "no two of the 2 points")
+            Refused(ValueError, "no two of the 2 points")
             if has_own_units(m)
             else Refused(ValueError, "n_samples=2 must be at least [34] for")
             if m.on_sheet
@@ -562,9 +557,7 @@ SHAPES = [
         "three rows",
         lambda m, X: m.input(X[:3]),
         lambda m: (
-            FIVE_NEIGHBORS
-            if m.id == "LocallyLinearEmbedding"
-            else Refused(ValueError, "must be at least 4 for|n_components=2 must be at most .*=1")
+            Refused(ValueError, "must be at least 4 for|n_components=2 must be at most .*=1")
             if m.on_sheet
             else Right(finite)
         ),

@@ -36,11 +36,22 @@ def suite(file: str, ours: type) -> type:
     except ModuleNotFoundError:
         return type("Test" + ours.__name__, (), {"test_absent": staticmethod(skip_absent)})
     tests = {
-        name: staticmethod(value)
+        name: staticmethod(tied_neighbors(value) if ties_all_neighbors(value) else value)
         for name, value in vars(module).items()
         if name.startswith("test") and isinstance(value, FunctionType) and uses(value, ours)
     }
     return type("Test" + ours.__name__, (), tests)
+
+
+# Needed for scikit-learn 1.6, whose test passes connectivities, all of them one, as distances:
+# which of the tied neighbors it keeps depends on the order in which they are stored. Later versions
+# of the test pass distances.
+tied_neighbors = pytest.mark.skip(reason="the distances of all neighbors are equal")
+
+
+def ties_all_neighbors(test: FunctionType) -> bool:
+    name = "test_precomputed_nearest_neighbors_filtering"
+    return test.__name__ == name and "connectivity" in test.__code__.co_consts
 
 
 def load(file: str, ours: type) -> ModuleType:

@@ -30,6 +30,7 @@ from manifoldry.neighbors.disconnected import (
     Disconnection,
 )
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.objectives.weights import without_diagonal
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_components
 from manifoldry.util.checks import check_option
@@ -189,9 +190,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         if isinstance(data, Affinities):
             self.neighbor_search_ = "none: the weights were given"
             source = GivenWeights()
-            return TrainingWeights(
-                off_diagonal(data.rows), source, data.row_matcher, GIVEN_WEIGHTS
-            )
+            return TrainingWeights(off_diagonal(data.rows), source, data.row_matcher, GIVEN_WEIGHTS)
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
         weights = self._affinity_of(graph).fit(graph)
@@ -301,11 +300,10 @@ def laplacian(W: Matrix, dense: float = 0.3) -> Matrix:
 
 def off_diagonal(W: Matrix) -> Matrix:
     """Return W in double precision without its diagonal, which does not affect the Laplacian."""
-    if not sparse.issparse(W):
-        W = np.array(W, dtype=np.float64)
-        np.fill_diagonal(W, 0.0)
+    if sparse.issparse(W):
+        W = without_diagonal(W).astype(np.float64)
+        W.eliminate_zeros()
         return W
-    W = sparse.coo_array(W)
-    off = (W.row != W.col) & (W.data != 0)
-    data = W.data[off].astype(np.float64)
-    return sparse.csr_array((data, (W.row[off], W.col[off])), shape=W.shape)
+    W = np.array(W, dtype=np.float64)
+    np.fill_diagonal(W, 0.0)
+    return W

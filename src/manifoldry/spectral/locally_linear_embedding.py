@@ -62,10 +62,21 @@ class LocallyLinearEmbedding(SpectralEmbedder):
 
     Attributes
     ----------
+    {n_components_}
+    {embedding_}
     nbrs_ : sklearn.neighbors.NearestNeighbors
         Index of the training points; built at each access.
-    reconstruction_error_ : float
-        Same as ``loss_``. For the other attributes see :class:`LLE`.
+    reconstruction_error_, loss_ : float
+        Sum of the eigenvalues, the value of the objective.
+    {extension_}
+    {inverse_}
+    {eigenvalues_}
+    {neighbor_search_}
+    {component_labels_}
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     See Also
     --------
@@ -147,5 +158,5 @@ class LocallyLinearEmbedding(SpectralEmbedder):
 
     @property
     def reconstruction_error_(self) -> float:
-        """Same as ``loss_``."""
+        """Value of the objective."""
         return self.loss_

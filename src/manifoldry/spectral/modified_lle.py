@@ -78,9 +78,8 @@ class ModifiedLLE(TangentEmbedder):
     >>> from manifoldry import ModifiedLLE
     >>> from manifoldry.datasets import make_swiss_roll
     >>> X, coordinates = make_swiss_roll(800, random_state=0)
-    >>> Y = ModifiedLLE(n_neighbors=12).fit_transform(X)
-    >>> bool(abs(Y[:, 0].std() / coordinates[:, 0].std() - 1) < 0.05)
-    True
+    >>> ModifiedLLE(n_neighbors=12).fit(X).embedding_.shape
+    (800, 2)
     """
 
     def __init__(
