@@ -56,8 +56,8 @@ class Isomap(SpectralEmbedder):
         {disconnected}
     short_circuits : {"warn", "ignore"}, default="warn"
         Whether to search the graph for edges between points that are far apart on the manifold, and
-        warn if they shorten many distances; see :func:`~manifoldry.find_short_circuits`. The search
-        takes a small fraction of the time of the fit.
+        warn if they shorten many distances; see :func:`~manifoldry.find_short_circuits`. With 100
+        landmarks the search takes a fifth to a half of the fit (70 000 digits: 6 of 17 s).
     {eigen_solver}
     {extension}
     {inverse}
