@@ -1,7 +1,6 @@
 """The weight of the elastic embedding, its repulsions and its map of new points."""
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -85,8 +84,11 @@ class TestWeight:
         assert model.path_ is None
 
     def test_it_is_said_where_the_search_ends_too_soon(self, X, monkeypatch):
-        short = partial(WeightSearch, max_weight_ratio=10.0)
-        monkeypatch.setattr("manifoldry.iterative.elastic_embedding.WeightSearch", short)
+        class ShortSearch(WeightSearch):
+            def __init__(self, *given):
+                super().__init__(*given, max_weight_ratio=10.0)
+
+        monkeypatch.setattr("manifoldry.iterative.elastic_embedding.WeightSearch", ShortSearch)
         with pytest.warns(ConvergenceWarning, match="pass a weight"):
             mf.ElasticEmbedding().fit(X)
 

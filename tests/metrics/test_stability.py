@@ -432,10 +432,14 @@ def test_a_warning_of_many_fits_comes_once():
         (lambda: stability(PCA(2), X[:, 0]), ValueError, "Expected 2D array"),
         (lambda: stability(PCA(2), np.where(X > 2, np.nan, X)), ValueError, "NaN"),
         (lambda: stability(PCA(2), np.ma.masked_greater(X, 2)), ValueError, "masked cells"),
-        (lambda: stability(PCA(1), NeighborGraph.build(X, 5)), TypeError, "X is a NeighborGraph"),
+        (
+            lambda: stability(PCA(1), NeighborGraph.build(X, 5)),
+            TypeError,
+            "X is of type NeighborGraph",
+        ),
         (lambda: stability(Fixed(), X * 0), ValueError, "all 100 embedded points coincide"),
         (lambda: stability(Fixed(), X * 0 + 0.1), ValueError, "all 100 embedded points coincide"),
-        (lambda: stability(PCA(2), None), TypeError, "X is a NoneType; pass data"),
+        (lambda: stability(PCA(2), None), TypeError, "X is None; pass data"),
     ],
 )
 def test_bad_input_is_named(call, error, words):

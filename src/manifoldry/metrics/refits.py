@@ -104,6 +104,8 @@ def _check_estimator(estimator: Any) -> None:
 
 def _as_indexable(X: Any) -> Any:
     """Data that support selecting rows."""
+    if X is None:
+        raise TypeError("X is None; pass data whose rows can be selected, such as an array")
     X = numeric(X, "X")
     if sparse.issparse(X):
         return X.tocsr()

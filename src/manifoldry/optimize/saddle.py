@@ -135,7 +135,7 @@ class _Displacements:
 
         Rotations move a point along one axis in proportion to its coordinate on another.
         """
-        n, m = len(self.Y), self.axes.shape[1]
+        n, m = self.Y.shape[0], self.axes.shape[1]
         if not self.objective.translation_invariant:
             return np.zeros((self.size, 0))
         Y = to_numpy(centered(self.Y))

@@ -68,6 +68,12 @@ class ModifiedLLE(TangentEmbedder):
     {solver_}
     {dimension_hint_}
 
+    See Also
+    --------
+    LLE : One weight vector per neighborhood.
+    HessianLLE : More accurate without noise; needs more neighbors.
+    LTSA : Aligns tangent spaces.
+
     References
     ----------
     .. [1] Zhang and Wang, "MLLE: modified locally linear embedding using multiple weights",
