@@ -235,10 +235,11 @@ def lengths(X, Y, i, j, unit, out, lo, hi):
 
 
 @compiled
-def path_lengths(indptr, indices, lengths, starts, ends, limits, out, lo, hi):
+def path_lengths(indptr, indices, lengths, starts, ends, limits, shortest, out, lo, hi):
     """Length of the shortest path between each pair of points, infinite beyond its limit.
 
-    Dijkstra's algorithm from both ends at once, for pairs lo to hi.
+    Dijkstra's algorithm from both ends at once, for pairs lo to hi. Unless `shortest`, it is the
+    length of the first path found within the limit.
     """
     reached = np.full((2, len(indptr) - 1), np.inf)
     for pair in range(lo, hi):
@@ -248,6 +249,8 @@ def path_lengths(indptr, indices, lengths, starts, ends, limits, out, lo, hi):
         best = np.inf
         while len(heaps[0]) > 0 and len(heaps[1]) > 0:
             if heaps[0][0][0] + heaps[1][0][0] >= min(best, limits[pair]):
+                break
+            if best <= limits[pair] and not shortest:
                 break
             side = 0 if len(heaps[0]) <= len(heaps[1]) else 1
             other_radius = heaps[1 - side][0][0]

@@ -144,7 +144,8 @@ class CrossingSearch:
             rows = np.flatnonzero(found)
             rest = edges.matrix(~found & ~removed)
             beyond = edges.not_within_steps(rows, rest, int(self.min_nearby_detour))
-            far = beyond[np.isinf(edges.path_lengths(beyond, rest, self.min_nearby_detour))]
+            detours = edges.path_lengths(beyond, rest, self.min_nearby_detour, shortest=False)
+            far = beyond[np.isinf(detours)]
             found = _mask(far, len(removed))
             if len(far) in (0, len(rows)):
                 break

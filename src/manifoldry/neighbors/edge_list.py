@@ -127,10 +127,17 @@ class EdgeList:
             out[block] = np.asarray(paths[places, self.ends[rows[block], 1]]).ravel() > 0
         return out
 
-    def path_lengths(self, rows: IntArray, graph: sparse.csr_array, limit: float = np.inf) -> Array:
+    def path_lengths(
+        self,
+        rows: IntArray,
+        graph: sparse.csr_array,
+        limit: float = np.inf,
+        shortest: bool = True,
+    ) -> Array:
         """Length of the shortest path in `graph` between the ends of each edge of `rows`.
 
-        Infinite if it exceeds `limit` times the spacing of the edge.
+        Infinite if it exceeds `limit` times the spacing of the edge. Unless `shortest`, it may be
+        the length of any path within the limit, which is found sooner.
         """
         out = np.full(len(rows), np.inf)
         if len(rows) == 0:
@@ -140,7 +147,9 @@ class EdgeList:
 
             start, end = np.ascontiguousarray(self.ends[rows].T)
             arguments = graph.indptr, graph.indices, graph.data, start, end
-            run_on_rows(path_lengths, len(rows), *arguments, limit * self.spacing[rows], out)
+            run_on_rows(
+                path_lengths, len(rows), *arguments, limit * self.spacing[rows], shortest, out
+            )
             return out
         start, end = self._oriented(rows)
         sources, label = np.unique(start, return_inverse=True)
