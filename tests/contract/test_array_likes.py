@@ -1,6 +1,7 @@
 """Objects that are not arrays: every public function refuses them at once, without reading them."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -190,6 +191,7 @@ def stand_in(**entries):
     cells = Untouchable()
     cells.X, cells.obs, cells.layers = X.copy(), obs, {"counts": X}
     cells.obsm = {"X_pca": X[:, :3].copy(), "X_umap": Y}
+    cells.var_names = pd.Index([f"gene {j}" for j in range(X.shape[1])])
     vars(cells).update(entries)
     return cells
 
@@ -197,7 +199,8 @@ def stand_in(**entries):
 def real(**entries):
     anndata = pytest.importorskip("anndata", reason="anndata is not a dependency of the tests")
     made = stand_in(**entries)
-    cells = anndata.AnnData(made.X, obs=made.obs)
+    var = pd.DataFrame(index=made.var_names)
+    cells = anndata.AnnData(made.X, obs=made.obs, var=var)
     cells.obsm.update(made.obsm)
     cells.layers.update(made.layers)
     return cells
@@ -206,6 +209,19 @@ def real(**entries):
 @pytest.fixture(params=[stand_in, real])
 def annotated(request):
     return request.param
+
+
+def test_the_variables_of_an_anndata_are_named_features(annotated):
+    model = mf.LaplacianEigenmaps(2, n_neighbors=8).fit(annotated())
+    assert list(model.feature_names_in_[:2]) == ["gene 0", "gene 1"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.transform(annotated())
+    turned = annotated()
+    turned.var_names = turned.var_names[::-1]
+    last = X.shape[1] - 1
+    with pytest.raises(ValueError, match=rf"variable 0 is 'gene {last}' and was 'gene 0'"):
+        model.transform(turned)
 
 
 def test_estimators_read_an_anndata(annotated):

@@ -1,12 +1,13 @@
 """Validation of data, memory checks, and splitting of rows into blocks."""
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry.util.array_like import array_like, check_not_times
+from manifoldry.util.array_like import array_like, check_not_times, is_annotated
 from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -28,7 +29,29 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
     from sklearn.utils.validation import validate_data
 
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
-    return canonical(validate_data(estimator, numeric(X, "X"), reset=reset, **options))
+    rows = numeric(X, "X")
+    if not (is_annotated(X) and hasattr(X, "var_names")):
+        return canonical(validate_data(estimator, rows, reset=reset, **options))
+    with warnings.catch_warnings():
+        # Its array has no names; those of the AnnData are checked below.
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        rows = validate_data(estimator, rows, reset=reset, **options)
+    _check_variable_names(estimator, X, reset)
+    return canonical(rows)
+
+
+def _check_variable_names(estimator: Any, annotated: Any, reset: bool) -> None:
+    """Compare the names of an AnnData's variables with those of `fit`, or store them."""
+    names = np.asarray(annotated.var_names, dtype=object)
+    known = getattr(estimator, "feature_names_in_", None)
+    if reset:
+        estimator.feature_names_in_ = names
+    elif known is not None and not np.array_equal(names, known):
+        j = int(np.argmax(names != known))
+        raise ValueError(
+            f"the variables of X are not those of fit, or in another order: variable {j} is "
+            f"{names[j]!r} and was {known[j]!r}; pass adata[:, model.feature_names_in_]"
+        )
 
 
 def read_rows(X: Any, least: int) -> Matrix:
