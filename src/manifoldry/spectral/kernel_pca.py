@@ -24,6 +24,8 @@ _KERNELS = (
     *("chi2", "additive_chi2", "precomputed"),
 )
 
+_METRICS = {"linear": "euclidean", "rbf": "euclidean", "laplacian": "manhattan"}
+
 
 @shared_docs
 class KernelPCA(SpectralEmbedder):
@@ -129,6 +131,11 @@ class KernelPCA(SpectralEmbedder):
     def _input_type(self) -> type[Input]:
         given = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return KernelValues if given else Points
+
+    @property
+    def metric(self) -> str | None:
+        """Metric of which the distance in feature space is a function; None if there is none."""
+        return None if callable(self.kernel) else _METRICS.get(self.kernel)
 
     def _pose(self, data: Input) -> LinearGram | PosedKernel:
         self._check_options()
