@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import betaln
 
@@ -67,22 +68,28 @@ class RelativeDistance:
     the median of the references is 1 and that 1 % of them exceed 2; it is linear below 1 and
     above. ``docs/studies/novelty.py`` compares this definition with others.
 
-    The references are 1000 rows, evenly spaced, or 300 if the metric is a function; of identical
-    rows one is kept. The distance of a row identical to a reference is 0. If all references are
-    identical, there is no unit, and every other row is infinitely far.
+    The references are 1000 rows, evenly spaced, or 300 if the metric is a function. Identical rows
+    count once, and a row identical to them has distance 0. If all rows are identical, there is no
+    unit, and every other row is infinitely far.
 
     Parameters
     ----------
     index : NeighborIndex
         Neighbor search among the references.
+    repeated : array of bool
+        Which references stand for several identical rows.
     unit : Unit or None
         What distances are divided by; None if all references coincide.
+    limit : float
+        Rows with larger values are infinitely far, because their distances may overflow.
     columns : array or None
         If rows are distances to all points, the columns of the references.
     """
 
     index: NeighborIndex
+    repeated: NDArray[np.bool_]
     unit: Unit | None
+    limit: float = np.inf
     columns: IntArray | None = None
 
     @classmethod
@@ -98,10 +105,11 @@ class RelativeDistance:
         if index.n_reference > _MOST:
             index = index.restrict(spread_rows(index.n_reference, _MOST))
         points: Any = index.points
-        distinct = index.identical(points) == np.arange(index.n_reference)
-        if not distinct.all():
-            index = index.restrict(np.flatnonzero(distinct))
-        return cls(index, Unit.of(index, index.points))
+        distinct, repeated = _distinct(index.identical(points))
+        if len(distinct) < index.n_reference:
+            index = index.restrict(distinct)
+        limit = _OVERFLOW * largest_modulus(points)
+        return cls(index, repeated, Unit.of(index, index.points), limit)
 
     @classmethod
     def of_distances(cls, D: Array) -> "RelativeDistance":
@@ -109,15 +117,16 @@ class RelativeDistance:
         columns = spread_rows(len(D), _MOST)
         among = D[np.ix_(columns, columns)]
         np.fill_diagonal(among, 0)
-        distinct = np.flatnonzero((among == 0).argmax(axis=1) == np.arange(len(among)))
-        index = DenseDistances(len(distinct))
-        unit = Unit.of(index, among[np.ix_(distinct, distinct)])
-        return cls(index, unit, columns[distinct])
+        index: NeighborIndex = DenseDistances(len(among))
+        distinct, repeated = _distinct(index.identical(among))
+        index, among = index.restrict(distinct), among[np.ix_(distinct, distinct)]
+        return cls(index, repeated, Unit.of(index, among), columns=columns[distinct])
 
     def of(self, X: Matrix) -> Array:
         """Relative distance of each row of `X`: about 1 among the references, above 2 far."""
         rows = self.index.as_queries(X if self.columns is None else X[:, self.columns])
-        found = np.where(self.index.identical(rows) >= 0, 0.0, np.inf)
+        same = self.index.identical(rows)
+        found = np.where((same >= 0) & self.repeated[same], 0.0, np.inf)
         if self.unit is not None:
             new = np.flatnonzero((found > 0) & self._in_range(rows))
             k = min(_LOCAL, self.index.n_reference - 1)
@@ -125,13 +134,11 @@ class RelativeDistance:
         return found
 
     def _in_range(self, rows: Matrix) -> Any:
-        """Whether the distances of each row to the references do not overflow."""
-        points = self.index.points
-        limit = np.inf if points is None else _OVERFLOW * largest_modulus(points)
-        if largest_modulus(rows) <= limit:
+        """Whether the distances of each row to the references cannot overflow."""
+        if largest_modulus(rows) <= self.limit:
             return True
         largest = abs(rows).max(axis=1)
-        return np.ravel(largest.toarray() if sparse.issparse(largest) else largest) <= limit
+        return np.ravel(largest.toarray() if sparse.issparse(largest) else largest) <= self.limit
 
     def warn_if_far(self, X: Matrix, distances: Array | None = None, most: int = 300) -> None:
         """Warn if many rows of `X` are far, given their relative distances if they are known.
@@ -189,6 +196,12 @@ def distance_by_estimator(X: Matrix, estimator: Any) -> DataDistance:
     """Return what measures distances from `X` in the metric of an estimator, or Euclidean."""
     metric = getattr(estimator, "metric", "euclidean")
     return distance_from(X, metric, getattr(estimator, "metric_params", None))
+
+
+def _distinct(first: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Distinct rows and which are repeated, given the first row identical to each."""
+    distinct, counts = np.unique(first, return_counts=True)
+    return distinct, counts > 1
 
 
 def _ratios(spacing: Array, neighbors: IntArray, distances: Array) -> Array:
