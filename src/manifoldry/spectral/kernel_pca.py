@@ -42,7 +42,8 @@ class KernelPCA(SpectralEmbedder):
     {n_components}
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or ``"precomputed"`` if
-        `X` is a kernel matrix. ``"linear"`` is PCA and forms no n × n matrix.
+        `X` is a kernel matrix. ``"linear"`` is PCA and forms no n × n matrix. ``novelty`` is known
+        for ``"rbf"``, ``"linear"`` and ``"laplacian"``, which are functions of a metric.
     gamma : float, default=None
         Coefficient of the kernel. None means one over the median squared distance for ``"rbf"``,
         which is exp(−gamma·d²), and ``1 / n_features`` for other kernels.
