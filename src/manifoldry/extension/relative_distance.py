@@ -171,9 +171,7 @@ class UnknownDistance:
 
     def of(self, X: Matrix) -> Array:
         """Raise a ValueError with the reason."""
-        raise ValueError(
-            f"the distance of new rows from the training data is unknown: {self.reason}"
-        )
+        raise ValueError(f"novelty is unknown: {self.reason}")
 
     def warn_if_far(self, X: Matrix, distances: Array | None = None) -> None:
         """Do nothing."""
