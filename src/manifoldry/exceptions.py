@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class ManifoldryWarning(UserWarning):
@@ -73,6 +75,23 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def is_ignored(category: type[Warning]) -> bool:
+    """Whether the filters ignore all warnings of a category, so that none needs to be computed."""
+    for action, message, filtered, module, line in warnings.filters:
+        some_only = action == "ignore" and (message or module or line)
+        if issubclass(category, filtered) and not some_only:
+            return action == "ignore"
+    return False
+
+
+@contextmanager
+def ignoring(category: type[Warning]) -> Iterator[None]:
+    """Ignore warnings of a category inside this context."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield
 
 
 def _package(names: dict[str, object]) -> str:

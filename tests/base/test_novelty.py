@@ -7,11 +7,12 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.decomposition import TruncatedSVD
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import manifoldry as mf
 from manifoldry.exceptions import NoveltyWarning
-from manifoldry.metrics import assess
+from manifoldry.metrics import assess, reconstruction
 
 
 @pytest.fixture(scope="module", name="digits")
@@ -89,6 +90,75 @@ def test_a_given_metric(digits):
     model = mf.Isomap(2, metric="cosine").fit(seen[:300])
     np.testing.assert_allclose(model.novelty(5 * held), model.novelty(held), rtol=1e-6)
     assert (mf.Isomap(2).fit(seen[:300]).novelty(5 * held) > 2).all()
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "poly", lambda x, y: float(x @ y)])
+def test_unknown_for_kernels_without_a_metric(kernel, digits, recwarn):
+    """The cosine of an angle does not depend on lengths."""
+    model = mf.KernelPCA(2, kernel=kernel).fit(digits[0][:100])
+    model.transform(50 * digits[1][:10])
+    assert not [w for w in recwarn if w.category is NoveltyWarning]
+    with pytest.raises(ValueError, match="kernel='rbf', 'linear' and 'laplacian' only"):
+        model.novelty(digits[1])
+    wrapped = mf.ConformalInverse(model).fit(digits[0][:100])
+    wrapped.transform(50 * digits[1][:10])
+    assert not [w for w in recwarn if w.category is NoveltyWarning]
+
+
+def test_the_laplacian_kernel_has_the_manhattan_metric(digits):
+    seen, held, _ = digits
+    found = mf.KernelPCA(2, kernel="laplacian").fit(seen[:200]).novelty(held)
+    expected = mf.LaplacianEigenmaps(2, metric="manhattan").fit(seen[:200]).novelty(held)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_clusters_of_unlike_rows(digits):
+    model = mf.SpectralClustering(3).fit(digits[0][:300])
+    with pytest.warns(NoveltyWarning, match="20 of 20 rows are unlike"):
+        model.predict(digits[1][:20] + 30)
+
+
+def test_a_score_has_no_warning(digits, recwarn):
+    """Not even in a grid search, which would repeat it for every candidate."""
+    seen, held, _ = digits
+    GridSearchCV(mf.PCA(), {"n_components": [1, 2]}, cv=2).fit(np.vstack([seen, held + 30]))
+    reconstruction(mf.PCA(2).fit(seen), held + 30)
+    assert not [w for w in recwarn if w.category is NoveltyWarning]
+
+
+def test_distances_that_overflow(digits):
+    model = mf.PCA(2).fit(digits[0])
+    huge = np.full((2, 64), 1e200)
+    with pytest.warns(NoveltyWarning, match="2 of 2 rows"):
+        placed, distance = model.transform(huge, return_distance=True)
+    assert np.isfinite(placed).all()
+    assert (distance == np.inf).all()
+
+
+def test_a_model_keeps_few_rows_and_no_state_of_a_transform():
+    X = np.random.default_rng(0).normal(size=(4000, 30))
+    model = mf.PCA(2).fit(X)
+    before = pickle.dumps(model)
+    assert len(before) < 1.6 * X[:1000].nbytes
+    model.transform(X[:5] + 0.1)
+    assert len(pickle.dumps(model)) == len(before)
+
+
+def test_one_search_for_distances_and_warning(digits):
+    calls = []
+
+    def metric(x, y):
+        calls.append(1)
+        return np.abs(x - y).sum()
+
+    model = mf.ClassicalMDS(2, metric=metric).fit(digits[0][:30])
+    new = digits[1][:10]
+    calls.clear()
+    model.transform(new)
+    once = len(calls)
+    calls.clear()
+    model.transform(new, return_distance=True)
+    assert len(calls) == once
 
 
 def test_distance_on_an_uneven_map():

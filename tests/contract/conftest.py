@@ -358,13 +358,19 @@ def stands_for_its_class(method):
     return represents(method) or method.id == first_of_class()[type(method.make())]
 
 
+def is_measured(method):
+    """Whether the distance of new rows from the training rows is known."""
+    metric = getattr(method.make(), "metric", "euclidean")
+    return method.takes in ("data", "distances") and metric is not None
+
+
 # The name under which a test asks for them says which it can use.
 SELECTIONS: dict[str, Callable[[Configuration], bool]] = {
     "method": lambda c: True,
     "data_method": lambda c: c.takes == "data",
     "matrix_method": lambda c: c.takes != "data",
-    "measured_method": lambda c: c.takes in ("data", "distances"),
-    "unmeasured_method": lambda c: c.takes not in ("data", "distances"),
+    "measured_method": is_measured,
+    "unmeasured_method": lambda c: not is_measured(c),
     "spectral_method": lambda c: not c.iterative,
     "iterative_method": lambda c: c.iterative,
     # What the others say is tested where they refuse.

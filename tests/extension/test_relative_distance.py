@@ -1,5 +1,7 @@
 """Relative distances, against scikit-learn's neighbors and scipy's distributions."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -73,6 +75,8 @@ def test_of_rows_most_of_which_coincide(rng):
     assert np.isfinite(found).all()
     assert found[0] == 0
     assert found[2] > found[1] > FAR
+    apart = RelativeDistance.of_points(np.vstack([X, np.full((60, 2), 500.0)]))
+    assert apart.of(np.full((1, 2), 500.0)) == 0
     np.testing.assert_allclose(RelativeDistance.of_points(X * 1e6).of(new * 1e6), found)
 
 
@@ -85,11 +89,80 @@ def test_few_rows(rng, n):
     assert found[-1] > FAR
 
 
-def test_all_rows_coincide():
-    found = RelativeDistance.of_points(np.ones((9, 2))).of(np.array([[1.0, 1.0], [1.0, 4.0]]))
-    assert found[0] == 0
-    assert np.isfinite(found[1])
-    assert found[1] > FAR
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_all_rows_coincide(scale):
+    """There is no unit, so that any other row is infinitely far."""
+    new = scale * np.array([[1.0, 1.0], [1.0, 4.0]])
+    found = RelativeDistance.of_points(np.full((9, 2), scale)).of(new)
+    assert np.array_equal(found, [0, np.inf])
+    given = RelativeDistance.of_distances(np.zeros((9, 9))).of(np.array([[0.0] * 9, [scale] * 9]))
+    assert np.array_equal(given, [0, np.inf])
+
+
+@pytest.mark.parametrize("repeat", [np.repeat, lambda X, k, axis: np.tile(X, (k, 1))])
+def test_of_repeated_rows_one_counts(rng, repeat):
+    X, new = rng.normal(size=(200, 3)), rng.normal(size=(50, 3))
+    expected = RelativeDistance.of_points(X).of(new)
+    repeated = repeat(X, 4, axis=0)
+    np.testing.assert_allclose(RelativeDistance.of_points(repeated).of(new), expected)
+    given = RelativeDistance.of_distances(cdist(repeated, repeated)).of(cdist(new, repeated))
+    np.testing.assert_allclose(given, expected, rtol=1e-9)
+    stored = RelativeDistance.of_points(sparse.csr_array(repeated)).of(sparse.csr_array(new))
+    np.testing.assert_allclose(stored, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_features", [3, 30])
+def test_rows_whose_distances_overflow_are_infinitely_far(rng, as_rows, n_features):
+    X, new = rng.normal(size=(80, n_features)), rng.normal(size=(3, n_features))
+    distance = RelativeDistance.of_points(as_rows(X))
+    expected = distance.of(as_rows(new))
+    found = distance.of(as_rows(np.vstack([new, np.full((1, n_features), 1e200)])))
+    assert found[3] == np.inf
+    np.testing.assert_allclose(found[:3], expected)
+
+
+def test_errors_of_a_metric_are_raised(rng):
+    """They once counted as far rows."""
+
+    def metric(x, y):
+        if max(x[0], y[0]) > 9:
+            raise ValueError("out of the domain")
+        return np.abs(x - y).sum()
+
+    distance = RelativeDistance.of_points(rng.normal(size=(20, 2)), metric)
+    with pytest.raises(ValueError, match="out of the domain"):
+        distance.warn_if_far(np.array([[99.0, 0.0]]))
+
+
+def test_the_number_of_distances_is_bounded(rng):
+    """Those among the references are computed once, and new rows need one distance to each."""
+    calls = 0
+
+    def metric(x, y):
+        nonlocal calls
+        calls += 1
+        return abs(x[0] - y[0])
+
+    distance = RelativeDistance.of_points(rng.normal(size=(1000, 1)), metric)
+    assert calls <= 300**2
+    calls = 0
+    distance.warn_if_far(np.zeros((1, 1)))
+    assert calls == 300
+
+
+def test_nothing_is_measured_if_the_warning_is_ignored():
+    def metric(x, y):
+        return abs(x[0] - y[0])
+
+    distance = RelativeDistance.of_points(np.arange(20.0)[:, None], metric)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.filterwarnings("ignore", message="another")
+        distance.warn_if_far(None)  # the rows are not looked at
+        warnings.simplefilter("error", NoveltyWarning)
+        with pytest.raises(NoveltyWarning):
+            distance.warn_if_far(np.full((5, 1), 999.0))
 
 
 def test_distances_and_sparse_rows_give_the_same(rng):
@@ -104,7 +177,7 @@ def test_distances_and_sparse_rows_give_the_same(rng):
 def test_of_many_rows_some_are_kept(rng):
     X = rng.normal(size=(12_000, 2))
     distance = RelativeDistance.of_points(X)
-    assert distance.index.n_reference == 5000
+    assert distance.index.n_reference == 1000
     assert 0.8 < np.median(distance.of(rng.normal(size=(500, 2)))) < 1.2
 
 

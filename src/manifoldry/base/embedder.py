@@ -24,7 +24,11 @@ from manifoldry.extension.regressor import (
     fit_extension,
     fit_inverse,
 )
-from manifoldry.extension.relative_distance import RelativeDistance
+from manifoldry.extension.relative_distance import (
+    DataDistance,
+    RelativeDistance,
+    UnknownDistance,
+)
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
@@ -78,8 +82,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _fitted_names: frozenset[str] = frozenset()
     # Finds training rows among new rows; None if `transform` computes all rows by the formula.
     _row_matcher: RowMatcher | None = None
-    # Distance of new rows from the training rows; None if it is unknown.
-    _distance_from_data: RelativeDistance | None = None
+    # Distance of new rows from the training rows.
+    _distance_from_data: DataDistance = UnknownDistance("the fit did not measure it")
     # What the fit was given in place of data; None if it has the data.
     _no_data: str | None = None
 
@@ -199,10 +203,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            if self._distance_from_data is not None:
-                self._distance_from_data.warn_if_far(rows)
+            distances = self._distance_from_data.of(rows) if return_distance else None
+            self._distance_from_data.warn_if_far(rows, distances)
             placed = self._transform_rows(rows).astype(Points(rows).dtype, copy=False)
-            return (placed, self._novelty(rows)) if return_distance else placed
+            return placed if distances is None else (placed, distances)
 
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the training data, relative to theirs.
@@ -224,16 +228,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            return self._novelty(rows)
-
-    def _novelty(self, rows: Matrix) -> Array:
-        if self._distance_from_data is None:
-            raise ValueError(
-                f"this {type(self).__name__} was fitted on {self._no_data}, from which distances "
-                "to the training data are not known; fit it on the data or on a dense matrix of "
-                "distances"
-            )
-        return self._distance_from_data.of(rows)
+            return self._distance_from_data.of(rows)
 
     def _transform_rows(self, rows: Matrix) -> Array:
         placed = np.empty((rows.shape[0], self._n_features_out))

@@ -8,7 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.extension.layout import ComponentGeometry
-from manifoldry.extension.relative_distance import RelativeDistance
+from manifoldry.extension.relative_distance import (
+    DataDistance,
+    RelativeDistance,
+    UnknownDistance,
+    distance_from,
+)
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 from manifoldry.util.checks import check_count
@@ -135,9 +140,12 @@ class Input(ABC):
         """Finds training rows among new rows; None if the input does not identify them."""
         return RowLookup.of(self.rows)
 
-    def distance_from(self, options: GraphOptions) -> RelativeDistance | None:
-        """Return what measures the distance of new rows from these; None if that is unknown."""
-        return None
+    def distance_from(self, options: GraphOptions) -> DataDistance:
+        """Return what measures the distance of new rows from these."""
+        return UnknownDistance(
+            f"the model was fitted on {self.description}; fit it on the data or on a dense matrix "
+            "of distances"
+        )
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         """Return sizes and positions of connected components in the data, if they are known."""
@@ -154,9 +162,8 @@ class Points(Input):
     def graph(self, options: GraphOptions) -> NeighborGraph:
         return _build(self.rows, options.resolved_n_neighbors, options)
 
-    def distance_from(self, options: GraphOptions) -> RelativeDistance:
-        metric = options.metric, options.metric_params, options.n_jobs
-        return RelativeDistance.of_points(self.rows, *metric)
+    def distance_from(self, options: GraphOptions) -> DataDistance:
+        return distance_from(self.rows, options.metric, options.metric_params, options.n_jobs)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         return ComponentGeometry.of_points(self.rows, components)
@@ -180,8 +187,10 @@ class Distances(Input):
             count = count if count is None else min(count, fewest)
         return _build(self.rows, count, options)
 
-    def distance_from(self, options: GraphOptions) -> RelativeDistance | None:
-        return None if self.distances is None else RelativeDistance.of_distances(self.distances)
+    def distance_from(self, options: GraphOptions) -> DataDistance:
+        if self.distances is None:
+            return super().distance_from(options)
+        return RelativeDistance.of_distances(self.distances)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         if self.distances is None:
@@ -313,8 +322,10 @@ class GivenGraph(Input):
         k = check_count("n_neighbors", options.n_neighbors)
         return self.rows if k == self.rows.n_neighbors else self.rows.truncate(k)
 
-    def distance_from(self, options: GraphOptions) -> RelativeDistance | None:
-        return None if self.points is None else RelativeDistance.of_index(self.rows.index)
+    def distance_from(self, options: GraphOptions) -> DataDistance:
+        if self.points is None:
+            return super().distance_from(options)
+        return RelativeDistance.of_index(self.rows.index)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         if self.points is None:

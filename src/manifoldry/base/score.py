@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
+from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import power_of_two_scale, read_rows, row_blocks
 
@@ -60,7 +61,8 @@ def reconstruction_errors(estimator: Any, X: Any) -> tuple[Array, Array]:
 
 
 def _reconstruct(estimator: Any, X: Any, data: Matrix) -> Array:
-    Z = np.asarray(estimator.transform(X), dtype=np.float64)
+    with ignoring(NoveltyWarning):  # the score itself shows rows that cannot be reconstructed
+        Z = np.asarray(estimator.transform(X), dtype=np.float64)
     on_map = np.isfinite(Z).all(axis=1)
     mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
     reconstructed = np.tile(mean, (len(Z), 1))

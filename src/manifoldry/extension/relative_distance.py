@@ -4,23 +4,26 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import betaln
 
-from manifoldry.exceptions import NoveltyWarning, warn
+from manifoldry.exceptions import NoveltyWarning, is_ignored, warn
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances
-from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import spread_rows
+from manifoldry.util.validation import largest_modulus, spread_rows
 
 FAR = 2.0
 """A row is far if its relative distance is above this, as is that of 1 % of the references."""
 
 _FAR_REFERENCES = 0.01  # fraction of the references, each measured without itself, that are far
 _NEAREST = 3  # the distance of a row is its mean distance to this many references
-_MOST = 5000  # references: a model keeps them, and every new row is compared with them
+_MOST = 1000  # references: a model keeps them, and every new row is compared with them
+_MOST_BY_CALLS = 300  # references if the metric is a function that is called for each pair
 _LOCAL = 10  # number of references around a row that determine the local spacing
+_OVERFLOW = 1e100  # rows larger than the references by this factor are infinitely far
 
 
 class Unit(NamedTuple):
@@ -32,13 +35,19 @@ class Unit(NamedTuple):
     far: float  # the ratio that 1 % of the references exceed
 
     @classmethod
-    def of(cls, neighbors: IntArray, distances: Array) -> "Unit":
-        """Compute the unit from the nearest other references of each reference, (n, k)."""
-        spacing = distances[:, :_NEAREST].mean(axis=1)
+    def of(cls, index: NeighborIndex, points: Matrix) -> "Unit | None":
+        """Compute the unit from all references as queries; None if they all coincide."""
+        n = index.n_reference
+        if n == 1:
+            return None
+        neighbors, distances = index.nearest_excluding(points, min(_LOCAL, n - 1), np.arange(n))
         positive = distances[distances > 0]
-        median = float(np.median(spacing)) or (float(np.median(positive)) if len(positive) else 1.0)
+        if len(positive) == 0:
+            return None
+        spacing = distances[:, :_NEAREST].mean(axis=1)
+        median = float(np.median(spacing) or np.median(positive))
         ratios = _ratios(spacing / median, neighbors, distances / median)
-        typical = float(np.median(ratios)) or 1.0
+        typical = float(np.median(ratios) or ratios.max())
         # On a regular grid all ratios are equal.
         return cls(spacing, median, typical, max(upper_quantile(ratios), 1.1 * typical))
 
@@ -59,66 +68,93 @@ class RelativeDistance:
     the median of the references is 1 and that 1 % of them exceed 2; it is linear below 1 and
     above. ``docs/studies/novelty.py`` compares this definition with others.
 
+    The references are 1000 rows, evenly spaced, or 300 if the metric is a function. Identical rows
+    count once, and a row identical to them has distance 0. If all rows are identical, there is no
+    unit, and every other row is infinitely far.
+
     Parameters
     ----------
     index : NeighborIndex
         Neighbor search among the references.
-    known_unit : Unit or None
-        None to compute the unit from the references of the index, when first needed.
+    repeated : array of bool
+        Which references stand for several identical rows.
+    unit : Unit or None
+        What distances are divided by; None if all references coincide.
+    limit : float
+        Rows with larger values are infinitely far, because their distances may overflow.
+    columns : array or None
+        If rows are distances to all points, the columns of the references.
     """
 
     index: NeighborIndex
-    known_unit: Unit | None = None
+    repeated: NDArray[np.bool_]
+    unit: Unit | None
+    limit: float = np.inf
+    columns: IntArray | None = None
 
     @classmethod
-    def of_points(cls, X: Matrix, *metric: Any) -> "RelativeDistance":
-        """Distances from the rows of `X`, or 5000 of them, evenly spaced, if there are more.
-
-        `metric` holds the metric, its parameters and the number of threads; Euclidean by default.
-        """
-        n = X.shape[0]
-        return cls(choose_index(X if n <= _MOST else X[spread_rows(n, _MOST)], *metric))
-
-    @classmethod
-    def of_training_data(cls, X: Matrix, estimator: Any) -> "RelativeDistance":
-        """Distances from the rows of `X` in the metric of an estimator, by default Euclidean."""
-        metric = getattr(estimator, "metric", "euclidean")
-        return cls.of_points(X, metric, getattr(estimator, "metric_params", None))
+    def of_points(cls, X: Matrix, metric: Any = "euclidean", *options: Any) -> "RelativeDistance":
+        """Distances from the rows of `X`; `options` are metric_params and n_jobs."""
+        n, most = X.shape[0], _MOST_BY_CALLS if callable(metric) else _MOST
+        references = X if n <= most else X[spread_rows(n, most)]
+        return cls.of_index(choose_index(references, metric, *options))
 
     @classmethod
     def of_index(cls, index: NeighborIndex) -> "RelativeDistance":
-        """Distances from the points of an index, or 5000 of them, evenly spaced, if more."""
-        n = index.n_reference
-        return cls(index if n <= _MOST else index.restrict(spread_rows(n, _MOST)))
+        """Distances from the points of an index."""
+        if index.n_reference > _MOST:
+            index = index.restrict(spread_rows(index.n_reference, _MOST))
+        points: Any = index.points
+        distinct, repeated = _distinct(index.identical(points))
+        if len(distinct) < index.n_reference:
+            index = index.restrict(distinct)
+        limit = _OVERFLOW * largest_modulus(points)
+        return cls(index, repeated, Unit.of(index, index.points), limit)
 
     @classmethod
     def of_distances(cls, D: Array) -> "RelativeDistance":
         """Distances from points with distances `D` among them; rows are distances to them."""
-        index = DenseDistances(len(D))
-        return cls(index, _unit_of(index, D))
-
-    @cached_property
-    def unit(self) -> Unit:
-        """What the distances are divided by."""
-        return self.known_unit or _unit_of(self.index, self.index.points)
+        columns = spread_rows(len(D), _MOST)
+        among = D[np.ix_(columns, columns)]
+        np.fill_diagonal(among, 0)
+        index: NeighborIndex = DenseDistances(len(among))
+        distinct, repeated = _distinct(index.identical(among))
+        index, among = index.restrict(distinct), among[np.ix_(distinct, distinct)]
+        return cls(index, repeated, Unit.of(index, among), columns=columns[distinct])
 
     def of(self, X: Matrix) -> Array:
         """Relative distance of each row of `X`: about 1 among the references, above 2 far."""
-        k = _count_neighbors(self.index)
-        return self.unit.relative(*self.index.nearest(self.index.as_queries(X), k))
+        rows = self.index.as_queries(X if self.columns is None else X[:, self.columns])
+        same = self.index.identical(rows)
+        found = np.where((same >= 0) & self.repeated[same], 0.0, np.inf)
+        if self.unit is not None:
+            new = np.flatnonzero((found > 0) & self._in_range(rows))
+            k = min(_LOCAL, self.index.n_reference - 1)
+            found[new] = self.unit.relative(*self.index.nearest(rows[new], k))
+        return found
 
-    def warn_if_far(self, X: Matrix, most: int = 1000) -> None:
-        """Warn if many rows of `X` are far; of `most` rows, evenly spaced, if there are more."""
-        compared = spread_rows(X.shape[0], most)
-        try:
-            far = int((self.of(X[compared]) > FAR).sum())
-        except ValueError:  # distances overflow, although the method may place the rows
-            far = len(compared)
-        if not are_many(far, len(compared), self.index.n_reference):
+    def _in_range(self, rows: Matrix) -> Any:
+        """Whether the distances of each row to the references cannot overflow."""
+        if largest_modulus(rows) <= self.limit:
+            return True
+        largest = abs(rows).max(axis=1)
+        return np.ravel(largest.toarray() if sparse.issparse(largest) else largest) <= self.limit
+
+    def warn_if_far(self, X: Matrix, distances: Array | None = None, most: int = 300) -> None:
+        """Warn if many rows of `X` are far, given their relative distances if they are known.
+
+        Else `most` rows, evenly spaced, are measured, and none if the warning is ignored.
+        """
+        if is_ignored(NoveltyWarning):
             return
-        count = f"{far} of {len(compared)}"
-        if len(compared) < X.shape[0]:
-            count = f"about {far / len(compared):.0%} of {X.shape[0]}"
+        if distances is None:
+            distances = self.of(X[spread_rows(X.shape[0], most)])
+        far, total = int((distances > FAR).sum()), len(distances)
+        if not are_many(far, total, self.index.n_reference):
+            return
+        count = f"{far} of {total}"
+        if total < X.shape[0]:
+            count = f"about {far / total:.0%} of {X.shape[0]}"
         warn(
             f"{count} rows are unlike the data that the model was fitted on: farther from them "
             "than 99 % of the training rows are from each other. Their coordinates are not "
@@ -127,9 +163,48 @@ class RelativeDistance:
         )
 
 
+@dataclass(frozen=True)
+class UnknownDistance:
+    """Stands for a :class:`RelativeDistance` that cannot be computed."""
+
+    reason: str
+
+    def of(self, X: Matrix) -> Array:
+        """Raise a ValueError with the reason."""
+        raise ValueError(f"novelty is unknown: {self.reason}")
+
+    def warn_if_far(self, X: Matrix, distances: Array | None = None) -> None:
+        """Do nothing."""
+
+
+DataDistance = RelativeDistance | UnknownDistance
+
+
+def distance_from(X: Matrix, metric: Any, *options: Any) -> DataDistance:
+    """Return what measures distances from the rows of `X`; a metric of None is unknown."""
+    if metric is not None:
+        return RelativeDistance.of_points(X, metric, *options)
+    return UnknownDistance(
+        "it is measured for kernel='rbf', 'linear' and 'laplacian' only, which are functions of a "
+        "metric; pass one of them"
+    )
+
+
+def distance_by_estimator(X: Matrix, estimator: Any) -> DataDistance:
+    """Return what measures distances from `X` in the metric of an estimator, or Euclidean."""
+    metric = getattr(estimator, "metric", "euclidean")
+    return distance_from(X, metric, getattr(estimator, "metric_params", None))
+
+
+def _distinct(first: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Distinct rows and which are repeated, given the first row identical to each."""
+    distinct, counts = np.unique(first, return_counts=True)
+    return distinct, counts > 1
+
+
 def _ratios(spacing: Array, neighbors: IntArray, distances: Array) -> Array:
     """Distance of each row over the root of the local spacing, in units of the median spacing."""
-    local = np.maximum(spacing[neighbors].mean(axis=1), 0.01)  # it is zero among duplicates
+    local = np.maximum(spacing[neighbors].mean(axis=1), 0.01)  # it is tiny in a tight cluster
     return distances[:, :_NEAREST].mean(axis=1) / np.sqrt(local)
 
 
@@ -150,15 +225,6 @@ def are_many(
     log_probability = log_choices + betaln(count + a, total - count + b) - betaln(a, b)
     # For a single far row the two are equal but for rounding.
     return bool(np.exp(log_probability).sum() <= level * (1 + 1e-9))
-
-
-def _unit_of(index: NeighborIndex, rows: Any) -> Unit:
-    found = index.reference_neighbors(rows, _count_neighbors(index))
-    return Unit.of(found.indices, found.distances)
-
-
-def _count_neighbors(index: NeighborIndex) -> int:
-    return min(_LOCAL, index.n_reference - 1)
 
 
 def upper_quantile(values: Array) -> float:

@@ -128,10 +128,30 @@ class BruteIndex(PointIndex):
 
         if X.shape[0] == 0:
             return _Candidates(np.empty((0, k), dtype=np.intp), np.empty(0), np.empty(0))
+        if self._is_small(X):
+            return self._nominate_few(X, k)
         references, queries = self._frame.apply(self.X), self._frame.apply(X)
         search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(references)
         distances, candidates = search.kneighbors(queries)
         return _Candidates(candidates, distances[:, -1] ** 2, squared_norms(queries))
+
+    def _is_small(self, X: Matrix, most: int = 2**20) -> bool:
+        """Whether to keep the references in the frame, and a matrix of all pairs, in memory."""
+        dense = not (sparse.issparse(X) or sparse.issparse(self.X))
+        return dense and max(self.X.size, X.shape[0] * self.n_reference) <= most
+
+    @cached_property
+    def _framed(self) -> tuple[Array, Array]:
+        references = self._frame.apply(self.X)
+        return references, squared_norms(references)
+
+    def _nominate_few(self, X: Matrix, k: int) -> "_Candidates":
+        """Candidates of few queries, without the preparations of scikit-learn's search."""
+        (references, squares), queries = self._framed, self._frame.apply(X)
+        x_squares = squared_norms(queries)
+        D2 = x_squares[:, None] + squares - 2 * (queries @ references.T)
+        candidates = np.argpartition(D2, k - 1, axis=1)[:, :k]
+        return _Candidates(candidates, np.partition(D2, k - 1, axis=1)[:, k - 1], x_squares)
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Recompute the k neighbors of some rows from all points within the k-th distance."""

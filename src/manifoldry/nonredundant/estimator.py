@@ -306,8 +306,7 @@ class NonRedundant(
         With ``return_distance=True`` also return the result of :meth:`novelty`.
         """
         check_is_fitted(self)
-        placed = self.estimator_.transform(X)
-        return (placed, self.novelty(X)) if return_distance else placed
+        return self.estimator_.transform(X, return_distance=return_distance)
 
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row from the training data; see the wrapped estimator."""

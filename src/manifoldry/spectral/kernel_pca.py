@@ -24,6 +24,8 @@ _KERNELS = (
     *("chi2", "additive_chi2", "precomputed"),
 )
 
+_METRICS = {"linear": "euclidean", "rbf": "euclidean", "laplacian": "manhattan"}
+
 
 @shared_docs
 class KernelPCA(SpectralEmbedder):
@@ -40,7 +42,8 @@ class KernelPCA(SpectralEmbedder):
     {n_components}
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or ``"precomputed"`` if
-        `X` is a kernel matrix. ``"linear"`` is PCA and forms no n × n matrix.
+        `X` is a kernel matrix. ``"linear"`` is PCA and forms no n × n matrix. ``novelty`` is known
+        for ``"rbf"``, ``"linear"`` and ``"laplacian"``, which are functions of a metric.
     gamma : float, default=None
         Coefficient of the kernel. None means one over the median squared distance for ``"rbf"``,
         which is exp(−gamma·d²), and ``1 / n_features`` for other kernels.
@@ -129,6 +132,11 @@ class KernelPCA(SpectralEmbedder):
     def _input_type(self) -> type[Input]:
         given = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return KernelValues if given else Points
+
+    @property
+    def metric(self) -> str | None:
+        """Metric of which the distance in feature space is a function; None if there is none."""
+        return None if callable(self.kernel) else _METRICS.get(self.kernel)
 
     def _pose(self, data: Input) -> LinearGram | PosedKernel:
         self._check_options()

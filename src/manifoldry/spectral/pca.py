@@ -21,6 +21,8 @@ class PCA(SpectralEmbedder):
     Decomposes the smaller of the n × n Gram matrix and the d × d covariance matrix, so few rows
     with many features are as fast as the reverse. Sparse data stay sparse.
 
+    The model keeps up to 1000 training rows, with which ``novelty`` compares new rows.
+
     Parameters
     ----------
     n_components : int, default=None

@@ -142,6 +142,8 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of each row of `X`; training rows get the label in ``labels_``.
 
+        Warns if many rows are unlike the training data.
+
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
@@ -151,7 +153,9 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         -------
         array of shape (n_samples,)
         """
-        Y = self._transform_rows(self._read_new(X))
+        rows = self._read_new(X)
+        self._distance_from_data.warn_if_far(rows)
+        Y = self._transform_rows(rows)
         with one_openmp_thread():
             return np.asarray(self._kmeans.predict(Y))
 

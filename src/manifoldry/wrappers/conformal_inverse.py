@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
-from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, warn
+from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, ignoring, warn
 from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
-from manifoldry.extension.relative_distance import RelativeDistance
+from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -145,7 +145,7 @@ class ConformalInverse(
         self._distance_from_map = RelativeDistance.of_points(Z[seen])
         self._size_of_map = float(np.abs(Z[seen]).max())
         data = copy_if_shared(data, X)
-        self._distance_from_data = RelativeDistance.of_training_data(data, estimator)
+        self._distance_from_data = distance_by_estimator(data, estimator)
         self._local_error = LocalError.fit(Z[seen], data[seen])
         self._calibrate(Z[held_out], data[held_out])
         return self
@@ -217,9 +217,10 @@ class ConformalInverse(
         """
         check_is_fitted(self)
         data = check_data(self, X, reset=False)
+        distances = self._distance_from_data.of(data) if return_distance else None
+        self._distance_from_data.warn_if_far(data, distances)
         placed = _transform_rows(self.estimator_, data).astype(data.dtype, copy=False)
-        self._distance_from_data.warn_if_far(data)
-        return (placed, self._distance_from_data.of(data)) if return_distance else placed
+        return placed if distances is None else (placed, distances)
 
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the data passed to `fit`.
@@ -356,8 +357,7 @@ def _lengths(X: Matrix, Y: Array) -> Array:
 
 def _transform_rows(estimator: Any, X: Any) -> Array:
     """Result of `transform`, without warnings about missing feature names or unlike rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoveltyWarning)
+    with ignoring(NoveltyWarning):
         warnings.filterwarnings("ignore", message=".*valid feature names.*")
         return np.asarray(estimator.transform(X), dtype=np.float64)
 

@@ -1,6 +1,5 @@
 """Fit an embedding to samples of a density estimate instead of the data."""
 
-import warnings
 from inspect import signature
 from typing import Any, Self
 
@@ -20,9 +19,9 @@ from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
-from manifoldry.exceptions import NoveltyWarning
+from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.extension.regression import regression_inverse
-from manifoldry.extension.relative_distance import RelativeDistance
+from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
 from manifoldry.util.checks import (
     as_generator,
     check_count,
@@ -163,7 +162,7 @@ class FromDensity(
         estimator.fit(drawn.astype(data.dtype, copy=False))
         self.density_, self.estimator_ = density, estimator
         self.embedding_ = self._transform_rows(data)
-        self._distance_from_data = RelativeDistance.of_training_data(data, estimator)
+        self._distance_from_data = distance_by_estimator(data, estimator)
         self.width_, self.n_draws_ = float(width), len(drawn)
         self._inverse = regression_inverse(self.embedding_, data) if 0 < width < 1 else None
 
@@ -225,9 +224,10 @@ class FromDensity(
             Also return the distance of each row from the data; see :meth:`novelty`.
         """
         data = self._read_new(X)
+        distances = self._distance_from_data.of(data) if return_distance else None
+        self._distance_from_data.warn_if_far(data, distances)
         placed = self._transform_rows(data)
-        self._distance_from_data.warn_if_far(data)
-        return (placed, self._distance_from_data.of(data)) if return_distance else placed
+        return placed if distances is None else (placed, distances)
 
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the data, not from the draws.
@@ -242,9 +242,7 @@ class FromDensity(
         return check_data(self, X, reset=False, accept_sparse=False)
 
     def _transform_rows(self, data: Array) -> Array:
-        with warnings.catch_warnings():
-            # The estimator compares with the draws.
-            warnings.simplefilter("ignore", NoveltyWarning)
+        with ignoring(NoveltyWarning):  # the estimator compares with the draws
             return np.asarray(self.estimator_.transform(data))
 
     def inverse_transform(self, X: Any, *, return_distance: bool = False) -> Any:
