@@ -3,6 +3,11 @@
 import ast
 import inspect
 import pathlib
+import platform
+import re
+import subprocess
+import sys
+import tomllib
 
 import pytest
 
@@ -86,3 +91,13 @@ def test_at_most_fifteen_parameters(name):
     thing = getattr(manifoldry, name)
     if inspect.isclass(thing):
         assert len(inspect.signature(thing).parameters) <= 15
+
+
+def test_ci_runs_the_interpreters_that_the_package_declares():
+    project = pathlib.Path(__file__).parents[1]
+    classifiers = tomllib.loads((project / "pyproject.toml").read_text())["project"]["classifiers"]
+    declared = set(re.findall(r"Python :: (3\.\d+)", " ".join(classifiers)))
+    command = [sys.executable, ".ci/interpreters.py"]
+    listed = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True).stdout
+    assert set(listed.split()) == declared - {platform.python_version().rpartition(".")[0]}
+    assert not re.findall(r"3\.\d+", (project / ".ci" / "run").read_text())

@@ -1,5 +1,7 @@
 """Coordinates that belong to one point or a handful."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
@@ -119,6 +121,48 @@ def test_reports_say_so():
         judged = assess(X, mf.PCA(2).fit(X))
     assert judged.dominated_coordinates[0].coordinate == 0
     assert "row 200 holds 9" in judged.summary
+
+
+def messages(call):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        result = call()
+    return result, [str(w.message) for w in seen if w.category is DominatedCoordinateWarning]
+
+
+def test_the_baseline_of_an_assessment_does_not_warn():
+    Y = np.random.default_rng(1).normal(size=(201, 2))
+    _, seen = messages(lambda: assess(with_outliers(), Y))
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mf.ConformalInverse(mf.PCA(2)),
+        mf.FromDensity(mf.PCA(2), n_draws=300, width=0.1),
+        mf.ConformalInverse(mf.Isomap(2, n_neighbors=100)),
+    ],
+)
+def test_wrappers_name_the_rows_that_were_passed(model):
+    X = np.roll(with_outliers(), 58, axis=0)  # the outlier has another number in part of the rows
+    _, (seen,) = messages(lambda: model.fit(X))
+    assert "row 57 holds 9" in seen
+    assert ("n_neighbors" in seen) == ("n_neighbors" in str(model))
+
+
+def test_a_remedy_only_where_it_exists():
+    Y = np.random.default_rng(1).normal(size=(201, 2))
+    Y[7, 1] = 500
+    found = assess(with_outliers(count=0)[:1].repeat(201, 0) + Y @ np.ones((2, 4)), Y)
+    assert "Coordinate 1 shows a few points and little else: row 7 holds 9" in found.summary
+    assert "n_neighbors" not in found.summary
+    model = mf.Isomap(2, n_neighbors=10)
+    model.embedding_ = Y
+    assert "raise n_neighbors" in assess(Y @ np.ones((2, 4)) + Y[:, :1], model).summary
+    Y[9, 0] = 700
+    both = assess(Y @ np.eye(2, 4), Y).summary
+    assert "Coordinates 0 and 1 show a few points and little else: row 9 holds" in both
 
 
 def test_reports_of_ordinary_maps_do_not():

@@ -116,7 +116,11 @@ ARRAYS = {
     "curves": {"curve": np.arange(4.0)},
     "trace": None,
 }
-OTHERS = {"estimator": mf.PCA(1).fit(X), "n_components": 1}
+OTHERS = {
+    "estimator": mf.PCA(1).fit(X),
+    "n_components": 1,
+    "comparison": mf.compare(X, {"map": Y}),
+}
 # Arguments that are results of other functions, or of a fit.
 RESULTS = {
     "path",
@@ -180,6 +184,31 @@ def test_dates_and_durations_are_refused(given):
     for call in (mf.PCA(1).fit, mf.TSNE().fit, mf.estimate_dimension, mf.NeighborGraph.build):
         with pytest.raises(TypeError, match=r"X has dates or durations.*convert them to numbers"):
             call(given)
+
+
+# ---------------------------------------------------------------- pandas
+
+
+def test_series():
+    one = mf.PCA(1).fit(X[:, :1]).embedding_
+    np.testing.assert_array_equal(mf.PCA(1).fit(pd.Series(X[:, 0]).to_frame()).embedding_, one)
+    np.testing.assert_array_equal(
+        mf.PCA(1).fit([pd.Series(row) for row in X]).embedding_, mf.PCA(1).fit(X).embedding_
+    )
+    assert metrics.trustworthiness(X, pd.Series(Y[:, 0])) == metrics.trustworthiness(X, Y[:, 0])
+    times = pd.Series(pd.to_datetime(TIMES[:, 0]))
+    with pytest.raises(TypeError, match="dates or durations"):
+        mf.PCA(1).fit([times, times])
+
+
+def test_a_frame_may_have_columns_with_any_name():
+    frame = pd.DataFrame(X[:, :4], columns=["obs", "obsm", "dtype", "X"])
+    np.testing.assert_array_equal(
+        mf.PCA(1).fit(frame).embedding_, mf.PCA(1).fit(X[:, :4]).embedding_
+    )
+    frame["time"] = pd.Timestamp("2020-01-01")
+    with pytest.raises(TypeError, match="dates or durations"):
+        mf.PCA(1).fit(frame)
 
 
 # ---------------------------------------------------------------- AnnData
@@ -319,6 +348,14 @@ def test_plots_read_an_anndata(annotated):
     legend = ax.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
     assert legend.get_title().get_text() == "donor"
+    for compared in (
+        mf.compare((cells, "X_pca"), {"map": "X_umap", "PCA": mf.PCA(2)}),
+        mf.compare(X, {"map": Y, "stored": (cells, "X_umap")}),
+    ):
+        legend = plotting.plot_comparison(compared, "donor")[0].figure.legends[0]
+        assert legend.get_title().get_text() == "donor"
+    with pytest.raises(ValueError, match="neither a column of obs, which has 'donor'"):
+        plotting.plot_comparison(compared, "dnor")
     panels = plotting.plot_grid({"map": (cells, "X_umap")}, "donor")
     assert panels[0].figure.legends[0].get_title().get_text() == "donor"
     plotting.plot_embedding((cells, "X_umap"), "red")  # not a column: a color

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from scipy.linalg import subspace_angles
 from scipy.sparse import csr_array
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
@@ -187,6 +187,19 @@ def documented_attributes(cls):
     return {name.strip() for line in names for name in line}
 
 
+def public_estimators():
+    found = (name for name in mf.__all__ if isinstance(getattr(mf, name), type))
+    return [name for name in found if issubclass(getattr(mf, name), BaseEstimator)]
+
+
+def versions_warned(saved):
+    """The estimators named by the version warnings of a loading."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        pickle.loads(saved)
+    return [re.match(r"this (\w+) was saved by manifoldry 0", str(w.message))[1] for w in seen]
+
+
 class TestState:
     def test_pickles_transform_alike(self, method, X, X_new):
         model = method.make().fit(method.input(X))
@@ -204,6 +217,32 @@ class TestState:
             again = pickle.loads(saved)
         assert np.array_equal(again.embedding_, fitted(method).embedding_)
         assert not any("version" in name for name in vars(again))
+
+    @pytest.mark.parametrize("name", public_estimators())
+    def test_one_warning_for_an_estimator_and_those_inside_it(self, name, monkeypatch):
+        saved = pickle.dumps(getattr(mf, name)())
+        pickle.loads(saved)
+        monkeypatch.setattr(mf, "__version__", "99.0")
+        for _ in range(2):  # in each loading
+            assert versions_warned(saved) == [getattr(mf, name).__name__]
+
+    def test_one_warning_for_a_fitted_wrapper(self, X, monkeypatch):
+        model = mf.ConformalInverse(mf.NonRedundant(mf.LaplacianEigenmaps(2, n_neighbors=8)))
+        saved = pickle.dumps(make_pipeline(model).fit(X))
+        with monkeypatch.context() as patch:
+            patch.setattr(mf, "__version__", "99.0")
+            assert versions_warned(saved) == ["ConformalInverse"]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with pytest.raises(VersionWarning):
+                    pickle.loads(saved)
+            assert versions_warned(saved) == ["ConformalInverse"]
+        again = pickle.loads(saved)[0]
+        assert np.array_equal(again.transform(X), model.transform(X))
+
+    def test_a_state_without_version(self):
+        with pytest.warns(VersionWarning, match="PCA was saved by an unknown version of"):
+            mf.PCA().__setstate__({"n_components": 2})
 
     def test_pickles_of_used_models(self, data_method, fitted, X, X_new):
         model = fitted(data_method)

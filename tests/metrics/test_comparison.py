@@ -135,9 +135,88 @@ def test_distances_graphs_and_annotated_data():
     assert result.metrics["stored"]["label_accuracy"] == assess(X, Y, y).metrics["label_accuracy"]
 
 
-def test_embeddings_of_other_dimensions_are_projected_or_embedded():
+def test_embeddings_of_other_dimensions_are_not_projected():
     result = compare(X, {"two": PCA(2), "three": PCA(3), "one": PCA(1)})
-    assert {each.shape for each in result.aligned.values()} == {(150, 2)}
+    assert [each.shape[1] for each in result.aligned.values()] == [2, 3, 2]
+    three = PCA(3).fit_transform(X)
+    expected = scipy_procrustes(np.pad(PCA(2).fit_transform(X), [(0, 0), (0, 1)]), three)[2]
+    assert result.metrics["three"]["alignment_error"] ** 2 == pytest.approx(expected)
+
+
+def test_the_alignment_error_is_the_same_in_both_directions():
+    maps = {"line": Y[:, 0], "plane": Y}
+    one, two = (compare(X, maps, align_to=name).metrics for name in maps)
+    expected = two["line"]["alignment_error"]
+    assert one["plane"]["alignment_error"] == pytest.approx(expected, rel=1e-9)
+    assert expected > 0.1
+    partial = np.where(np.arange(150)[:, None] < 9, np.nan, Y[:, :1])
+    aligned = compare(X, {"line": partial, "plane": Y}).aligned["plane"]
+    assert np.isfinite(aligned).all()
+
+
+def test_the_smallest_alignment_error_is_the_best():
+    near = Y + 0.01 * np.random.default_rng(0).normal(size=Y.shape)
+    result = compare(X, {"raw": Y, "random": near[::-1], "near": near})
+    assert result.best("alignment_error") == "near"
+    with pytest.raises(ValueError, match=r"metric='alignment_error' must be one of trust"):
+        compare(X, {"raw": Y}).best("alignment_error")
+
+
+def stars(result, metric):
+    line = next(line for line in str(result).splitlines() if line.startswith(metric + " "))
+    return [cell.endswith("*") for cell in line.split()[1:]]
+
+
+def test_equal_values_are_marked_alike():
+    result = compare(X, {"a": Y, "same": Y.copy(), "turned": 3 * Y[:, ::-1], "worse": Y[::-1]})
+    for metric in ("trustworthiness", "stress", "rnx_area"):
+        assert stars(result, metric) == [True, True, True, False]
+
+
+def test_a_value_without_others_is_not_marked(found):
+    assert stars(compare(X, {"raw": Y, "maps": LaplacianEigenmaps()}), "unpredictability") == [
+        False
+    ]
+    assert stars(found, "trustworthiness").count(True) == 1
+
+
+class Unfittable(PCA):
+    def fit(self, X, y=None):
+        raise AssertionError("fitted before the arguments were checked")
+
+    fit_transform = fit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": np.where(np.arange(150) < 9, np.nan, y)}, "labels"),
+        ({"labels": y[:50]}, "labels"),
+        ({"labels": np.arange(150.0)}, "labels has 150 different values"),
+        ({"n_neighbors": 10**6}, r"n_neighbors=1000000 must be less than 75"),
+        ({"sample": "few"}, "sample='few'"),
+        ({"metric": "fast"}, "fast"),
+        ({"other": Y[:50]}, r"embeddings\['other'\]: X has 150 rows and the embedding has 50"),
+        ({"other": "X_umap"}, r"embeddings\['other'\]"),
+        ({"other": PCA}, r"embeddings\['other'\] is a class"),
+        ({"other": PCA(2).fit(X[:50])}, r"embeddings\['other'\]: X has 150 rows"),
+        ({"other": np.where(np.arange(150)[:, None] < 148, np.nan, Y)}, "2 of 150 points"),
+    ],
+)
+def test_arguments_are_checked_before_fits(arguments, message):
+    given = {"first": Unfittable(2), "other": arguments.pop("other", Y)}
+    with pytest.raises((TypeError, ValueError), match=message):
+        compare(X, given, **arguments)
+
+
+def test_errors_of_fits_name_the_embedding():
+    with pytest.raises(ValueError, match=r"embeddings\['maps'\]: n_neighbors=999"):
+        compare(X, {"raw": Y, "maps": Isomap(n_neighbors=999)})
+
+
+def test_errors_of_the_data_name_no_embedding():
+    with pytest.raises(ValueError, match=r"^(?!embeddings).*NaN"):
+        compare(np.where(X > 7, np.nan, X), {"raw": Y})
 
 
 @pytest.mark.parametrize(

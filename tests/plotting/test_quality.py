@@ -69,5 +69,8 @@ def test_a_comparison_is_drawn_aligned_with_its_metrics():
     assert axes[0].get_title(loc="left") == f"plain\nstress {stress:.3g}"
     drawn = [np.vstack([c.get_offsets() for c in ax.collections]) for ax in axes]
     np.testing.assert_allclose(drawn[0], drawn[1])
+    flat = plot_comparison(compare(data, {"line": data[:, 0], "plane": data[:, :2]}))
+    drawn = flat[1].collections[0].get_offsets()
+    assert np.linalg.matrix_rank(drawn - drawn.mean(axis=0)) == 2
     with pytest.raises(TypeError, match=r"result of manifoldry\.compare"):
         plot_comparison({"plain": turned})

@@ -1,6 +1,9 @@
 """Coordinates whose variance comes mostly from one point or a handful of points."""
 
-from typing import NamedTuple
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,12 +94,26 @@ def dominance_remedy(has_neighbors: bool) -> str:
     return f"look at these rows of the data; drop or correct them if they are errors{connect}"
 
 
+def takes_n_neighbors(model: Any) -> bool:
+    """Whether a model, or one inside it, has the parameter n_neighbors; False for an array."""
+    parameters = model.get_params() if hasattr(model, "get_params") else ()
+    return any(name.split("__")[-1] == "n_neighbors" for name in parameters)
+
+
+@contextmanager
+def unchecked_dominance() -> Iterator[None]:
+    """Silence the warning of fits whose rows are not those that a caller has passed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DominatedCoordinateWarning)
+        yield
+
+
 def warn_if_dominated(Y: Array, has_neighbors: bool) -> None:
     """Warn if a few points hold most of the variance of a coordinate of the embedding `Y`."""
     found = dominated_coordinates(Y)
     if found:
         warn(
-            f"{'; '.join(map(str, found))} (counted from 0). Such a coordinate shows little else: "
-            f"{dominance_remedy(has_neighbors)}",
+            f"{'; '.join(map(str, found))} (rows passed to fit, counted from 0). Such a coordinate "
+            f"shows little else: {dominance_remedy(has_neighbors)}",
             DominatedCoordinateWarning,
         )

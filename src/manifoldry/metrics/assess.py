@@ -5,7 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.base.dominant_points import DominatedCoordinate, dominated_coordinates
+from manifoldry.base.dominant_points import (
+    DominatedCoordinate,
+    dominated_coordinates,
+    takes_n_neighbors,
+)
 from manifoldry.extension.relative_distance import FAR, are_many
 from manifoldry.metrics.coranking import CoRanking, RankComparison, compare_ranks
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
@@ -65,6 +69,8 @@ class Assessment:
         Values at which the wording of the summary changes.
     novelty : array of shape (n_new,) or None
         Distance of each row of `new` from the training data; None without `new`.
+    has_neighbors : bool
+        Whether the embedding is that of a model with the parameter ``n_neighbors``.
     """
 
     metrics: dict[str, Estimate]
@@ -78,6 +84,7 @@ class Assessment:
     data_description: str
     thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
     novelty: Array | None = None
+    has_neighbors: bool = False
 
     @property
     def embedding(self) -> Array:
@@ -110,6 +117,7 @@ class Assessment:
                 self.pair.n,
                 isinstance(self.pair.X, NeighborGraph),
                 self.dominated_coordinates,
+                self.has_neighbors,
                 self.new_rows_differ,
                 self.thresholds,
             )
@@ -243,6 +251,7 @@ def assess(
         pair,
         describe_data(X, pair),
         novelty=novelty,
+        has_neighbors=takes_n_neighbors(embedding),
     )
 
 

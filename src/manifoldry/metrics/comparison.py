@@ -2,35 +2,35 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isclose
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.metrics.assess import check_labels, label_metrics, metrics_of
+from manifoldry.metrics.assess import label_metrics, metrics_of
 from manifoldry.metrics.coranking import CoRanking, compare_ranks
 from manifoldry.metrics.distortion import distortion_of
-from manifoldry.metrics.pair import (
-    DEFAULT_N_NEIGHBORS,
-    DataEmbeddingPair,
-    describe_data,
-    read_embedding,
-    sample_points,
-    unpack_anndata,
+from manifoldry.metrics.named_embeddings import (
+    ComparisonOptions,
+    check_before_fits,
+    check_names,
+    common_pairs,
+    fit_all,
 )
+from manifoldry.metrics.pair import DataEmbeddingPair, describe_data, unpack_anndata
 from manifoldry.metrics.procrustes import procrustes
 from manifoldry.metrics.shepard import shepard_of
 from manifoldry.metrics.summary import padded_lines
-from manifoldry.util.array_like import labels_of
+from manifoldry.util.array_like import annotated_of, labels_of
 from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
 
 # Metrics of which a smaller value is better.
-_SMALLER = ("untrustworthy_points", "stress", "anisotropy", "magnification")
+_SMALLER = ("untrustworthy_points", "stress", "anisotropy", "magnification", "alignment_error")
+# Metrics without a mark in the table: they do not say which embedding is better.
+_UNMARKED = ("alignment_error", "label_accuracy_in_data")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,8 @@ class Comparison:
         embeddings are equal up to a similarity transformation, 1 if they are unrelated.
     aligned : dict of str to array of shape (n_samples, n_components)
         The embeddings, shifted, rotated, reflected and scaled to be as close as possible to the
-        reference, with as many columns as that; NaN for points that were not embedded.
+        reference; NaN for points that were not embedded. Each has as many columns as it had, or
+        as the reference if that has more.
     curves : dict of str to CoRanking
         Neighbors kept for every neighborhood size, for ``plot_coranking``.
     models : dict of str to estimator
@@ -54,6 +55,8 @@ class Comparison:
         Name of the reference.
     labels : array of shape (n_samples,) or None
         The labels that were passed.
+    annotated : AnnData or None
+        The AnnData of the data or embeddings, whose columns of ``obs`` can be colors of the plot.
     description : str
         What was compared: number of points, data, sample, neighborhood size.
     """
@@ -64,6 +67,7 @@ class Comparison:
     models: dict[str, Any]
     align_to: str
     labels: Any
+    annotated: Any
     description: str
 
     def rows(self) -> list[dict[str, Any]]:
@@ -81,11 +85,24 @@ class Comparison:
         return pandas.DataFrame(self.rows()).set_index("embedding")
 
     def best(self, metric: str) -> str:
-        """Name of the embedding with the best value of a metric."""
-        values = {name: found[metric] for name, found in self.metrics.items() if metric in found}
+        """Name of the embedding with the best value of a metric, the first of equal ones.
+
+        For ``"alignment_error"`` it is the one that is most similar to the reference.
+        """
+        values = self._values(metric)
         if not values:
-            raise ValueError(f"metric={metric!r} must be one of {', '.join(self._metric_names)}")
+            names = ", ".join(name for name in self._metric_names if self._values(name))
+            raise ValueError(f"metric={metric!r} must be one of {names}")
         return (min if metric in _SMALLER else max)(values, key=lambda name: values[name])
+
+    def _values(self, metric: str) -> dict[str, Estimate]:
+        """Return the values that can be compared; the reference is equal to itself."""
+        own = {self.align_to} if metric == "alignment_error" else set()
+        return {
+            name: found[metric]
+            for name, found in self.metrics.items()
+            if metric in found and name not in own
+        }
 
     @property
     def _metric_names(self) -> list[str]:
@@ -99,10 +116,17 @@ class Comparison:
     __repr__ = __str__
 
     def _line(self, metric: str) -> list[str]:
-        same = metric in ("alignment_error", "label_accuracy_in_data")
-        best = None if same or len(self.metrics) == 1 else self.best(metric)
-        values = {name: found.get(metric) for name, found in self.metrics.items()}
-        return [metric, *(_cell(value) + "*" * (name == best) for name, value in values.items())]
+        best = self._best_names(metric)
+        cells = {name: _cell(found.get(metric)) for name, found in self.metrics.items()}
+        return [metric, *(cell + "*" * (name in best) for name, cell in cells.items())]
+
+    def _best_names(self, metric: str) -> set[str]:
+        """Return the embeddings with the best value, if there is a choice."""
+        values = self._values(metric)
+        if metric in _UNMARKED or len(values) < 2:
+            return set()
+        best = values[self.best(metric)]
+        return {name for name, value in values.items() if isclose(value, best, abs_tol=1e-12)}
 
 
 def compare(
@@ -119,7 +143,8 @@ def compare(
     """Compare embeddings of the same data: metrics in one table, and aligned coordinates.
 
     Draw the result with :func:`manifoldry.plotting.plot_comparison`. Points that some of the
-    embeddings leave out are not used for any of them.
+    embeddings leave out are not used for any of them. If an embedding has more columns than the
+    reference, the reference is padded with zeros to align them.
 
     Parameters
     ----------
@@ -152,19 +177,19 @@ def compare(
     >>> found.metrics["PCA"]["rnx_area"] < found.metrics["Isomap"]["rnx_area"]
     True
     """
-    target = _check_names(embeddings, align_to)
+    target = check_names(embeddings, align_to)
     data = unpack_anndata(X, None)[0]
     labels = None if labels is None else labels_of(labels, X, *embeddings.values())
     given = {name: unpack_anndata(X, each)[1] for name, each in embeddings.items()}
-    models, maps = _fit_all(given, data)
-    pairs = _common_pairs(data, maps, metric)
-    reference, seed = pairs[target], _seed(random_state)
-    k = reference.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
-    codes = None if labels is None else check_labels(reference, labels)
-    points = sample_points(reference.n, sample, seed)
+    options = ComparisonOptions(n_neighbors, labels, sample, _seed(random_state))
+    check_before_fits(data, given, metric, options)
+    models, maps = fit_all(given, data)
+    pairs = common_pairs(data, maps, metric)
+    reference, seed = pairs[target], options.seed
+    k, codes, points = options.checked(reference)
     distances = [pair.embedding_distances for pair in pairs.values()]
     ranks = dict(zip(pairs, compare_ranks(reference, distances, points, k), strict=True))
-    fits = {name: procrustes(Y, maps[target]) for name, Y in maps.items()}
+    fits = {name: procrustes(Y, _padded(maps[target], Y.shape[1])) for name, Y in maps.items()}
     metrics = {}
     for name, pair in pairs.items():
         parts = shepard_of(pair, seed), distortion_of(pair)
@@ -178,66 +203,16 @@ def compare(
         models,
         target,
         labels,
+        next((a for a in map(annotated_of, [X, *embeddings.values()]) if a is not None), None),
         f"{len(pairs)} embeddings of {_described(reference, len(points))}; data: "
         f"{describe_data(X, reference)}; neighborhoods of {k}; aligned with {target}",
     )
 
 
-def _check_names(embeddings: Any, align_to: str | None) -> str:
-    """Return the name of the reference."""
-    if not isinstance(embeddings, Mapping) or not embeddings:
-        raise ValueError("embeddings must be a mapping of at least one name to an embedding")
-    if align_to is not None and align_to not in embeddings:
-        names = ", ".join(map(repr, embeddings))
-        raise ValueError(f"align_to={align_to!r} must be one of the embeddings: {names}")
-    return next(iter(embeddings)) if align_to is None else align_to
-
-
-def _fit_all(embeddings: dict[str, Any], X: Any) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the estimators, fitted, and the coordinates of all embeddings."""
-    models, maps = {}, {}
-    for name, each in embeddings.items():
-        Y = each
-        if isinstance(each, type):
-            raise TypeError(f"embeddings[{name!r}] is a class; pass an instance: {each.__name__}()")
-        if hasattr(each, "fit"):
-            models[name], Y = _fitted(each, X)
-        try:
-            maps[name] = read_embedding(Y)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"embeddings[{name!r}]: {error}") from error
-    return models, maps
-
-
-def _fitted(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model, or a fitted clone if it is not fitted, and its embedding."""
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        model = clone(model)
-        return model, model.fit_transform(X)
-    return model, model.embedding_ if hasattr(model, "embedding_") else model.transform(X)
-
-
-def _common_pairs(X: Any, maps: dict[str, Array], metric: Any) -> dict[str, DataEmbeddingPair]:
-    """Return data and embedding of each map, at the points that all of them embed."""
-    pairs, missing = {}, _missing_rows(maps)
-    for name, Y in maps.items():
-        Y = np.where(missing[:, None], np.nan, Y) if missing.any() else Y
-        try:
-            pairs[name] = DataEmbeddingPair.of(X, Y, metric, min_samples=4)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"embeddings[{name!r}]: {error}") from error
-    return pairs
-
-
-def _missing_rows(maps: dict[str, Array]) -> Array:
-    """Return whether each row is missing in some of the maps."""
-    counts = {name: len(Y) for name, Y in maps.items()}
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{name!r} has {count}" for name, count in counts.items())
-        raise ValueError(f"embeddings must have one row per row of X, but {listed}")
-    return np.any([np.isnan(Y).all(axis=1) for Y in maps.values()], axis=0)
+def _padded(target: Array, n_columns: int) -> Array:
+    """Return the reference with at least `n_columns` columns, zeros where they are missing."""
+    added = max(0, n_columns - target.shape[1])
+    return np.hstack([target, 0 * target[:, :1].repeat(added, axis=1)])  # NaN stays NaN
 
 
 def _seed(random_state: RandomState) -> RandomState:

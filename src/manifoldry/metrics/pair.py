@@ -1,6 +1,7 @@
 """Data and an embedding of them, read and checked for comparison."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -153,7 +154,9 @@ class DataEmbeddingPair:
         d = self.Y.shape[1]
         if isinstance(self.X, NeighborGraph) or self.precomputed or d > min(self.X.shape):
             return None
-        return replace(self, Y=PCA(d).fit_transform(self.X).astype(np.float64))
+        with warnings.catch_warnings():  # they would be about an embedding that nobody passed
+            warnings.simplefilter("ignore", ManifoldryWarning)
+            return replace(self, Y=PCA(d).fit_transform(self.X).astype(np.float64))
 
     def mean_or_per_point(
         self,

@@ -71,6 +71,8 @@ class AssessmentResults(NamedTuple):
     """Whether distances in the data are shortest paths along a graph."""
     dominated: list[DominatedCoordinate]
     """Coordinates of which a few points hold most of the variance."""
+    has_neighbors: bool
+    """Whether the embedding is that of a model with the parameter n_neighbors."""
     new_rows_differ: bool | None
     """Whether many new rows are unlike the training data; None if there are none."""
     thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
@@ -132,10 +134,12 @@ def summarize(results: AssessmentResults) -> list[str]:
 
 def _few_hold_most(results: AssessmentResults) -> Iterator[str]:
     if results.dominated:
+        numbers = " and ".join(str(each.coordinate) for each in results.dominated)
+        shows = f" {numbers} shows" if len(results.dominated) == 1 else f"s {numbers} show"
         yield (
-            "This embedding shows a few points and little else: "
+            f"Coordinate{shows} a few points and little else: "
             f"{'; '.join(map(str, results.dominated))} (counted from 0). Remedy: "
-            f"{dominance_remedy(True)}."
+            f"{dominance_remedy(results.has_neighbors)}."
         )
 
 

@@ -105,7 +105,8 @@ def plot_comparison(
     comparison : Comparison
         Result of :func:`manifoldry.metrics.compare`.
     color : str or array-like of shape (n_samples,), default=None
-        As for `plot_embedding`; by default the labels of the comparison.
+        As for `plot_embedding`, also a column of ``obs`` of the AnnData that was compared; by
+        default the labels of the comparison.
     metrics : sequence of str, default=("trustworthiness", "rnx_area")
         Metrics in the titles.
     **options
@@ -133,8 +134,9 @@ def plot_comparison(
             f"comparison is of type {type(comparison).__name__}; pass the result of "
             "manifoldry.compare, or draw embeddings with plot_grid"
         )
+    color, label = read_color(color, options.pop("color_label", None), comparison.annotated)
     color = comparison.labels if color is None else color
-    axes = plot_grid(comparison.aligned, color, **options)
+    axes = plot_grid(comparison.aligned, color, color_label=label, **options)
     for ax, (name, found) in zip(axes, comparison.metrics.items(), strict=True):
         values = (f"{m} {found[m]:.3g}" for m in metrics if m in found)
         set_title(ax, "\n".join([str(name), *values]))

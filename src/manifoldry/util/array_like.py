@@ -6,6 +6,7 @@ array is checked here first.
 """
 
 from array import array
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ def array_like(values: Any, name: str = "X") -> Any:
 
 def is_annotated(values: Any) -> bool:
     """Whether `values` is an AnnData, known by its attributes, so that none has to be installed."""
-    return hasattr(values, "obsm") and hasattr(values, "obs")
+    # A frame with a column of this name has it as an attribute too, but not as a mapping.
+    return isinstance(getattr(values, "obsm", None), Mapping) and hasattr(values, "obs")
 
 
 def annotated_of(values: Any) -> Any:
@@ -140,9 +142,9 @@ def _has_times(values: Any) -> bool:
         return not numbers and any(map(_has_times, values))
     if isinstance(values, np.ndarray) and values.dtype == object:
         return any(map(_has_times, values.ravel()))
-    # A frame has the types of its columns, an array or a number has one.
-    dtypes = getattr(values, "dtypes", None)
-    return any(map(_is_time, [getattr(values, "dtype", None)] if dtypes is None else dtypes))
+    if hasattr(type(values), "columns"):  # a frame, which has a type for each column
+        return any(map(_is_time, getattr(values, "dtypes", ())))
+    return _is_time(getattr(values, "dtype", None))
 
 
 def _is_time(dtype: Any) -> bool:

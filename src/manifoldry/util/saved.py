@@ -1,5 +1,7 @@
 """The version of the package in pickled estimators."""
 
+import threading
+import weakref
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -7,24 +9,55 @@ from sklearn.base import BaseEstimator
 from manifoldry.exceptions import VersionWarning, warn
 
 _KEY = "_manifoldry_version"
+_loading = threading.local()
+
+
+class SavedVersion:
+    """The version that saved an estimator, which warns on loading if it is another one.
+
+    It is the first item of a pickled state. So that of an estimator is loaded before those of the
+    estimators inside it, and it exists until all of these are loaded: only the first one warns.
+    """
+
+    def __init__(self, estimator: str, version: str) -> None:
+        self.estimator = estimator
+        self.version = version
+
+    def __reduce__(self) -> Any:
+        return _load_version, (self.estimator, self.version)
 
 
 def state_with_version(estimator: BaseEstimator) -> dict[str, Any]:
-    """Return what is pickled: the attributes, and the version that wrote them."""
-    return {**BaseEstimator.__getstate__(estimator), _KEY: _version()}
+    """Return what is pickled: the version that writes it, then the attributes."""
+    version = SavedVersion(type(estimator).__name__, _version())
+    return {_KEY: version, **BaseEstimator.__getstate__(estimator)}
 
 
 def restore_state(estimator: BaseEstimator, state: dict[str, Any]) -> None:
-    """Set the attributes; warn if another version wrote them."""
+    """Set the attributes; warn if no version was saved with them."""
+    if _KEY not in state:
+        _warn(type(estimator).__name__, "an unknown version of manifoldry")
     attributes = {name: value for name, value in state.items() if name != _KEY}
-    written = state.get(_KEY, "an unknown version")
-    if written != _version():
-        warn(
-            f"this {type(estimator).__name__} was saved by manifoldry {written} and is loaded by "
-            f"{_version()}, whose attributes may differ; fit it again with this version",
-            VersionWarning,
-        )
     BaseEstimator.__setstate__(estimator, attributes)
+
+
+def _load_version(estimator: str, version: str) -> SavedVersion:
+    first = getattr(_loading, "first", lambda: None)
+    saved = SavedVersion(estimator, version)
+    if first() is None:
+        if version != _version():
+            _warn(estimator, f"manifoldry {version}")
+        # A weak reference: it ends with the loading, also if that fails.
+        _loading.first = weakref.ref(saved)
+    return saved
+
+
+def _warn(estimator: str, writer: str) -> None:
+    warn(
+        f"this {estimator} was saved by {writer} and is loaded by {_version()}, whose attributes "
+        "may differ; fit it again with this version",
+        VersionWarning,
+    )
 
 
 def _version() -> str:

@@ -19,6 +19,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.dominant_points import (
+    takes_n_neighbors,
+    unchecked_dominance,
+    warn_if_dominated,
+)
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, ignoring, warn
@@ -26,6 +31,7 @@ from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
 from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
+from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, copy_if_shared, power_of_two_scale, row_blocks
 
@@ -135,12 +141,14 @@ class ConformalInverse(
         data = check_data(self, X, reset=True, ensure_min_samples=4)
         seen, held_out = self._split(data.shape[0], as_generator(self.random_state, unset=0))
         if not isinstance(estimator, FrozenEstimator):
-            estimator.fit(data[seen])
+            with unchecked_dominance():  # it would number the rows of this part of the data
+                estimator.fit(data[seen])
         Z = _transform_rows(estimator, data)
         usable = np.asarray(np.isfinite(Z).all(axis=1))
         seen, held_out = seen[usable[seen]], held_out[usable[held_out]]
         self._check_enough(len(held_out))
         self.estimator_, self.embedding_ = estimator, Z.astype(data.dtype, copy=False)
+        warn_if_dominated(self.embedding_, takes_n_neighbors(estimator))
         self.held_out_ = held_out
         self._distance_from_map = RelativeDistance.of_points(Z[seen])
         self._size_of_map = float(np.abs(Z[seen]).max())
@@ -204,6 +212,8 @@ class ConformalInverse(
             )
 
     score = score
+    __getstate__ = state_with_version
+    __setstate__ = restore_state
     walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:

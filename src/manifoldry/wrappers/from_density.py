@@ -15,6 +15,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity.dense import median_rbf
+from manifoldry.base.dominant_points import (
+    takes_n_neighbors,
+    unchecked_dominance,
+    warn_if_dominated,
+)
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.density.held_out_width import WidthSearch, WidthTrial
@@ -156,12 +161,14 @@ class FromDensity(
             density.set_params(random_state=seed)  # GaussianMixture.sample uses it
         density.fit(data)
         self.width_trials_: list[WidthTrial] = []
-        if width == "auto":
-            width, self.width_trials_ = _choose_width(estimator, density, data, rng)
-        drawn = data if width == 0 else draw(density, n_draws, seed, width)
-        estimator.fit(drawn.astype(data.dtype, copy=False))
+        with unchecked_dominance():  # it would number the draws
+            if width == "auto":
+                width, self.width_trials_ = _choose_width(estimator, density, data, rng)
+            drawn = data if width == 0 else draw(density, n_draws, seed, width)
+            estimator.fit(drawn.astype(data.dtype, copy=False))
         self.density_, self.estimator_ = density, estimator
         self.embedding_ = self._transform_rows(data)
+        warn_if_dominated(self.embedding_, takes_n_neighbors(estimator))
         self._distance_from_data = distance_by_estimator(data, estimator)
         self.width_, self.n_draws_ = float(width), len(drawn)
         self._inverse = regression_inverse(self.embedding_, data) if 0 < width < 1 else None
