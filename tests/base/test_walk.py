@@ -124,7 +124,7 @@ def test_no_path_between_components(horseshoe, flat):
 @pytest.mark.parametrize("given", ["data", "distances", "graph"])
 def test_components_are_joined_if_the_fit_joined_them(horseshoe, given):
     # Two parts, far apart: the path leaves the first by the edge that is the shortest of all.
-    X = np.vstack([horseshoe[2:202], horseshoe[2:202] + [20, 0]])
+    X = np.vstack([horseshoe[2:202], horseshoe[2:202] + np.array([20, 0])])
     D = cdist(X, X)
     gap = D[:200, 200:].min()
     options = {"metric": "precomputed"} if given == "distances" else {}
@@ -134,7 +134,8 @@ def test_components_are_joined_if_the_fit_joined_them(horseshoe, given):
         model.fit(source)
     with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest edges"):
         path = model.walk(source, 5, 250)
-    edges = kneighbors_graph(X, 8, mode="distance").maximum(sparse.csr_array(D * (D == gap)))
+    bridge = sparse.csr_array(np.where(np.isclose(D, gap), D, 0))
+    edges = kneighbors_graph(X, 8, mode="distance").maximum(bridge)
     assert path.lengths[-1] == pytest.approx(dijkstra(edges.maximum(edges.T), indices=5)[250])
     assert np.diff(path.lengths).max() == pytest.approx(gap)
     with warnings.catch_warnings():
