@@ -189,7 +189,9 @@ def _write_names(ax: Any, points: Array, coloring: Coloring) -> None:
 
     if points.shape[1] == 1 or coloring.codes is None:
         return  # a line names its rows
-    for code, name in enumerate(coloring.classes):
+    # Points without a label may lie anywhere.
+    named = coloring.classes[:-1] if coloring.has_missing else coloring.classes
+    for code, name in enumerate(named):
         members = points[coloring.codes == code]
         if not len(members):
             continue
