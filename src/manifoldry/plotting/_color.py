@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.plotting._labels import (
+    Mask,
+    categories_of,
+    inferred,
+    missing_entries,
+    sorted_names,
+    spread,
+)
 from manifoldry.plotting._style import (
     CLASSES_PER_MARKER,
     LIGHT_GRAY,
@@ -21,7 +27,6 @@ from manifoldry.plotting._style import (
 from manifoldry.util.array_like import annotated_of, array_like
 from manifoldry.util.typing import Array, IntArray
 
-Mask = NDArray[np.bool_]
 MAX_LEGEND = 40  # largest number of classes with a legend
 MISSING = "missing"  # class of the points without a label
 _ROWS = 14  # rows of a legend before it has another column
@@ -134,21 +139,21 @@ def resolve_color(
     if isinstance(color, str):
         return Coloring("single", single=_known_color(color))
     drawn = np.ones(n, dtype=bool) if drawn is None else drawn
-    given = _categories(color)
+    given = categories_of(color)
     if given is not None and categorical is not False:
         return _classes(_column(given[0], n), given[1], drawn)
     array = _column(color, n)
-    missing = _missing(array)
-    known = _inferred(array[~missing])
+    missing = missing_entries(array)
+    known = inferred(array[~missing])
     if categorical is False and known.dtype.kind not in "iuf":
         raise TypeError(
             f"color has dtype {array.dtype}, which is not numeric; pass categorical=True"
         )
     _check_finite(known)
     if not len(known) or categorical or (categorical is None and _looks_categorical(known)):
-        names, codes = _sorted_names(known)
-        return _classes(_spread(codes, missing, -1), names, drawn)
-    values = _spread(known.astype(float), missing, np.nan)[drawn]
+        names, codes = sorted_names(known)
+        return _classes(spread(codes, missing, -1), names, drawn)
+    values = spread(known.astype(float), missing, np.nan)[drawn]
     return Coloring("values", values=values, has_missing=bool(np.isnan(values).any()))
 
 
@@ -260,41 +265,6 @@ def _looks_categorical(array: Any) -> bool:
     return count <= MAX_LEGEND
 
 
-def _categories(color: Any) -> tuple[Any, list[str]] | None:
-    """Codes and names, in their order, of categories of pandas; None for anything else."""
-    source = getattr(color, "cat", color)  # a Series has them in `cat`
-    if not (hasattr(source, "codes") and hasattr(source, "categories")):
-        return None
-    return np.asarray(source.codes), [str(each) for each in source.categories]
-
-
-def _missing(array: Any) -> Mask:
-    """Mask of the entries that are None, NaN, or the missing values of pandas."""
-    if array.dtype.kind == "O":
-        return np.array([_is_missing(each) for each in array], dtype=bool)
-    return np.isnan(array) if array.dtype.kind in "fmM" else np.zeros(len(array), dtype=bool)
-
-
-def _is_missing(label: Any) -> bool:
-    same = label == label  # false for NaN, and neither true nor false for the NA of pandas
-    return label is None or not isinstance(same, bool | np.bool_) or not same
-
-
-def _inferred(known: Any) -> Any:
-    """Labels as numbers, booleans or strings."""
-    found = np.array(known.tolist()) if known.dtype.kind == "O" and len(known) else known
-    if found.ndim == 1 and found.dtype.kind in "iufbUS":
-        return found
-    return np.array([str(label) for label in known], dtype=str)
-
-
-def _sorted_names(known: Any) -> tuple[list[str], IntArray]:
-    """Names of the different labels in natural order, and the position of each label."""
-    found, codes = np.unique(known, return_inverse=True)
-    order = sorted(range(len(found)), key=lambda i: _natural(found[i]))
-    return [str(found[i]) for i in order], np.argsort(order)[codes]
-
-
 def _classes(codes: IntArray, names: list[str], drawn: Mask) -> Coloring:
     """Classes that have points, from indices into `names`, or -1 if the label is missing."""
     used = np.unique(codes[codes >= 0])
@@ -303,23 +273,6 @@ def _classes(codes: IntArray, names: list[str], drawn: Mask) -> Coloring:
     if has_missing := bool((codes == len(used)).any()):
         classes.append(MISSING)
     return Coloring("classes", codes=codes, classes=tuple(classes), has_missing=has_missing)
-
-
-def _spread(known: Any, missing: Mask, fill: float) -> Any:
-    """Entries of all points: the known ones at their places, and `fill`."""
-    entries = np.full(len(missing), fill, dtype=known.dtype)
-    entries[~missing] = known
-    return entries
-
-
-def _natural(label: Any) -> Any:
-    """Sort key that puts "class 2" before "class 10"."""
-    if not isinstance(label, str):
-        return label
-    return [
-        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-        for part in re.split(r"(\d+)", label)
-    ]
 
 
 def _check_finite(known: Any) -> None:
