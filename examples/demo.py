@@ -1,9 +1,11 @@
 """Embed handwritten digits with every method, embed unseen ones, and decode positions into digits.
 
-Run with ``make demo``; it takes less than a minute and writes ``demo.png``.
+Run with ``make demo``; it takes about a minute and writes ``demo.png``.
 """
 
+import warnings
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 
 import numpy as np
@@ -30,7 +32,7 @@ from manifoldry import (
 )
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.metrics import assess, coranking, procrustes, trustworthiness
-from manifoldry.plotting import plot_embedding
+from manifoldry.plotting import plot_walk
 
 METHODS = {
     "PCA": PCA(),
@@ -73,40 +75,41 @@ def describe(model, X, y, X_new, y_new):
     }
 
 
-def draw(models, y, X_new, y_new, path):
-    """Plot embeddings, unseen points (circles), and digits decoded along a path."""
+def draw(models, X, y, X_new, path):
+    """Plot embeddings, unseen points (circles), and digits decoded along a walk from 0 to 6."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    start, stop = (typical_row(X, y, digit) for digit in (0, 6))
     rows = -(-len(models) // COLUMNS)
     figure = plt.figure(figsize=(4 * COLUMNS, 4.9 * rows), layout="constrained")
     grid = figure.add_gridspec(2 * rows, COLUMNS, height_ratios=[5, 1] * rows)
     for number, (name, model) in enumerate(models.items()):
         row, column = divmod(number, COLUMNS)
         ax = figure.add_subplot(grid[2 * row, column])
-        plot_embedding(model, y.astype(str), ax=ax, title=name, legend=number == COLUMNS - 1)
-        Y_new = model.transform(X_new)
-        ax.scatter(*Y_new[:25].T, s=34, facecolors="none", edgecolors="black", linewidths=0.7)
-        line = path_through_digits(model.embedding_, y, steps=9)
-        ax.plot(*line.T, color="black", lw=1.2, alpha=0.8)
+        walk = model.walk(X, start, stop, n_steps=9)
+        unseen = model.transform(X_new[:25])
+        legend = number == COLUMNS - 1
+        plot_walk(walk, model, y.astype(str), ax=ax, title=name, legend=legend, new=unseen)
         strip = figure.add_subplot(grid[2 * row + 1, column])
-        images = model.inverse_transform(line).reshape(-1, 8, 8)
+        images = model.inverse_transform(walk.coordinates).reshape(-1, 8, 8)
         strip.imshow(np.hstack(list(images)), cmap="gray_r", vmin=0, vmax=16)
         strip.set_axis_off()
     figure.suptitle(
-        "Embeddings of digits; circles: unseen digits; below: images decoded along the black line"
+        "Embedded digits. Circles: unseen digits. Black: a walk along the data from a 0 to a 6; "
+        "below: images decoded along it"
     )
     temporary = path.with_suffix(".tmp.png")
     figure.savefig(temporary, dpi=60)
     temporary.replace(path)
 
 
-def path_through_digits(Y, y, steps):
-    """Positions on a straight line from the mean of the zeros to the mean of the sixes."""
-    start, end = (np.median(Y[y == digit], axis=0) for digit in (0, 6))
-    return start + np.linspace(0, 1, steps)[:, None] * (end - start)
+def typical_row(X, y, digit):
+    """Index of the image of this digit that is nearest to their mean."""
+    rows = np.flatnonzero(y == digit)
+    return rows[np.linalg.norm(X[rows] - X[rows].mean(axis=0), axis=1).argmin()]
 
 
 def main():
@@ -115,8 +118,11 @@ def main():
     print(f"{len(X)} digits of {X.shape[1]} pixels, {len(X_new)} unseen digits\n")
     heads = f"{'trustworthiness':>16}{'kept':>7}{'unseen labels':>15}{'recovered':>11}{'fit, s':>8}"
     print(f"{'':28}{heads}")
+    notes = []
     for name, model in METHODS.items():
-        quality = describe(model, X, y, X_new, y_new)
+        with warnings.catch_warnings(record=True) as given:
+            quality = describe(model, X, y, X_new, y_new)
+        notes += [f"{name} warns: {each.message}" for each in given]
         print(
             f"{name:28}{quality['trust']:>16.3f}{quality['kept']:>7.2f}{quality['label']:>15.1%}"
             f"{quality['recovered']:>11.1%}{quality['seconds']:>8.2f}"
@@ -127,11 +133,13 @@ def main():
         "embedded by\ntransform. recovered: fraction of the variance of unseen digits that "
         "inverse_transform reconstructs."
     )
+    for note in notes:
+        print("\n" + fill(note, 99))
     print("\nAssessment of one of them, Laplacian eigenmaps:\n")
     print(assess(X, METHODS["Laplacian eigenmaps"], y))
     unroll()
     path = Path("demo.png").resolve()
-    draw(METHODS, y, X_new, y_new, path)
+    draw(METHODS, X, y, X_new, path)
     print(f"\nPlot: {path}")
 
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import kneighbors_graph
 
 import manifoldry as mf
-from manifoldry.exceptions import DisconnectedGraphError
+from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +121,28 @@ def test_no_path_between_components(horseshoe, flat):
         model.walk(X, 0, 620)
 
 
+@pytest.mark.parametrize("given", ["data", "distances", "graph"])
+def test_components_are_joined_if_the_fit_joined_them(horseshoe, given):
+    # Two parts, far apart: the path leaves the first by the edge that is the shortest of all.
+    X = np.vstack([horseshoe[2:202], horseshoe[2:202] + np.array([20, 0])])
+    D = cdist(X, X)
+    gap = D[:200, 200:].min()
+    options = {"metric": "precomputed"} if given == "distances" else {}
+    model = mf.Isomap(2, n_neighbors=8, **options)
+    source = {"data": X, "distances": D, "graph": mf.NeighborGraph.build(X, 8)}[given]
+    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest edges"):
+        model.fit(source)
+    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest edges"):
+        path = model.walk(source, 5, 250)
+    bridge = sparse.csr_array(np.where(np.isclose(D, gap), D, 0))
+    edges = kneighbors_graph(X, 8, mode="distance").maximum(bridge)
+    assert path.lengths[-1] == pytest.approx(dijkstra(edges.maximum(edges.T), indices=5)[250])
+    assert np.diff(path.lengths).max() == pytest.approx(gap)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # within a part nothing has to be joined
+        model.walk(source, 5, 120)
+
+
 def test_rows_that_are_not_embedded_are_avoided(horseshoe):
     X = np.vstack([horseshoe, horseshoe[:50] + 20])
     with warnings.catch_warnings():
@@ -140,9 +162,42 @@ def test_errors(horseshoe, flat):
         flat.walk(horseshoe, 0, 600)
     with pytest.raises(ValueError, match="start=-1"):
         flat.walk(horseshoe, -1, 5)
+    with pytest.raises(ValueError, match="X has 1 features, but PCA is expecting 2"):
+        flat.walk(horseshoe[:, :1], 0, 1)
+    with pytest.raises(ValueError, match="n_steps=1"):
+        flat.walk(horseshoe, 0, 1, n_steps=1)
     K = horseshoe @ horseshoe.T
     with pytest.raises(ValueError, match=r"pass NeighborGraph\.build\(data\)"):
         mf.KernelPCA(2, kernel="precomputed").fit(K).walk(K, 0, 1)
+
+
+def test_neighbors_of_a_given_graph(horseshoe, flat):
+    graph = mf.NeighborGraph.build(horseshoe, 12)
+    expected = flat.walk(horseshoe, 0, 1, n_neighbors=5).rows
+    np.testing.assert_array_equal(flat.walk(graph, 0, 1, n_neighbors=5).rows, expected)
+    with pytest.raises(
+        ValueError, match="n_neighbors=200 cannot be cut from a graph built with 12"
+    ):
+        flat.walk(graph, 0, 1, n_neighbors=200)
+
+
+def test_the_graph_is_that_of_the_estimator(horseshoe):
+    # A radius, and parameters inside two wrappers.
+    wide = mf.Isomap(2, radius=0.5).fit(horseshoe).walk(horseshoe, 0, 1)
+    graph = mf.NeighborGraph.build(horseshoe, radius=0.5)
+    np.testing.assert_array_equal(wide.rows, mf.PCA(2).fit(horseshoe).walk(graph, 0, 1).rows)
+    wrapped = mf.ConformalInverse(mf.NonRedundant(mf.LaplacianEigenmaps(metric="manhattan"), 1))
+    path = wrapped.fit(horseshoe).walk(horseshoe, 0, 1)
+    lengths = np.abs(np.diff(path.data, axis=0)).sum(axis=1)
+    np.testing.assert_allclose(np.diff(path.lengths), lengths)
+
+
+@pytest.mark.parametrize("n_steps", [None, 5])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+def test_the_data_type_is_that_of_the_data(horseshoe, n_steps, convert):
+    X = convert(horseshoe.astype(np.float32))
+    path = mf.PCA(2).fit(X).walk(X, 0, 1, n_steps)
+    assert path.data.dtype == path.coordinates.dtype == np.float32
 
 
 def test_a_walk_to_the_same_point(horseshoe, flat):

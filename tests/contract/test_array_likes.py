@@ -119,6 +119,7 @@ ARRAYS = {
 OTHERS = {
     "estimator": mf.PCA(1).fit(X),
     "n_components": 1,
+    "walk": mf.PCA(2).fit(X).walk(X, 0, 1),
     "comparison": mf.compare(X, {"map": Y}),
 }
 # Arguments that are results of other functions, or of a fit.
@@ -154,7 +155,8 @@ def test_arguments_of_public_functions(function, name, given):
         for each in {*required, name, *({"n_components"} & set(parameters))}
     }
     # By title, as the embeddings and curves; colors of a grid may be a dict.
-    named = isinstance(ARRAYS[name], dict) or (function, name) == (plotting.plot_grid, "color")
+    grids = (plotting.plot_grid, plotting.plot_comparison)
+    named = isinstance(ARRAYS[name], dict) or (function in grids and name == "color")
     refuses(lambda it: function(**(valid | {name: {"map": it} if named else it})), given)
 
 

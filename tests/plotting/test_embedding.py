@@ -14,7 +14,7 @@ from sklearn.manifold import Isomap
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.plotting import plot_embedding, plot_grid
 from manifoldry.plotting._color import resolve_color
-from manifoldry.plotting._style import PALETTE
+from manifoldry.plotting._style import LIGHT_GRAY, PALETTE
 
 Y = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = np.repeat([0, 1, 2], 20)
@@ -216,7 +216,7 @@ def test_classes_are_in_natural_order():
     [
         (CLASSES[:-1], r"color has shape \(59,\), expected \(60,\)"),
         (np.ones((60, 2)), r"color has shape \(60, 2\)"),
-        (np.r_[np.nan, np.ones(59)], r"NaN or infinity in 1 of 60 entries \(first: 0\)"),
+        (np.r_[np.inf, np.ones(59)], "infinity in 1 entries; drop these points, or replace"),
         ("blurple", "color='blurple' is not a matplotlib color"),
     ],
 )
@@ -487,5 +487,86 @@ def test_points_left_off_the_map_need_no_color():
     Y[3], values[3] = np.nan, np.nan
     ax = plot_embedding(Y, values)
     assert len(ax.collections[0].get_offsets()) == 19
-    with pytest.raises(ValueError, match="NaN"):
-        plot_embedding(np.nan_to_num(Y), values)
+    assert not ax.figure.axes[-1].get_ylabel()  # no point that is drawn has a missing value
+
+
+def drawn_colors(ax, points):
+    """Color of each point, whatever the order in which they were drawn."""
+    ax.figure.canvas.draw()
+    found = {
+        tuple(place): tuple(color[:3])
+        for each in ax.collections
+        for place, color in zip(each.get_offsets().data, each.get_facecolors(), strict=True)
+    }
+    return [found[tuple(point)] for point in points]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", None, "b", "a"],
+        ["a", np.nan, "b", "a"],
+        np.array(["a", None, "b", "a"], dtype=object),
+        pd.Series(["a", None, "b", "a"]),
+        pd.Series(["a", pd.NA, "b", "a"], dtype="string"),
+        pd.Categorical(["a", None, "b", "a"]),
+        pd.Series([True, None, False, True], dtype="boolean"),
+        [1, None, 2, 1],
+    ],
+    ids=str,
+)
+def test_points_with_a_missing_label_are_gray(labels):
+    points = Y[:4, :2]
+    ax = plot_embedding(points, labels)
+    colors = drawn_colors(ax, points)
+    assert colors[1] == to_rgb(LIGHT_GRAY)
+    assert colors[0] == colors[3]
+    assert len({*colors}) == 3
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert len(shown) == 3
+    assert shown[-1] == "missing"
+
+
+@pytest.mark.parametrize("values", [[0.5, np.nan, 1.5, 2.5], [0.5, None, 1.5, 2.5]])
+def test_points_with_a_missing_value_are_gray(values):
+    points = Y[:4, :2]
+    ax = plot_embedding(points, values, color_label="age")
+    colors = drawn_colors(ax, points)
+    assert colors[1] == to_rgb(LIGHT_GRAY)
+    viridis = plt.get_cmap("viridis")
+    np.testing.assert_allclose([colors[0], colors[3]], [viridis(0.0)[:3], viridis(1.0)[:3]])
+    assert ax.figure.axes[-1].get_ylabel() == "age; gray: missing"
+    line = plot_embedding(Y[:4, 0], values)  # one column: below all others
+    heights = line.collections[0].get_offsets()[:, 1]
+    assert np.isfinite(heights).all()
+    assert heights.min() < 0.5
+
+
+@pytest.mark.parametrize("convert", [lambda each: each, pd.Series, pd.CategoricalIndex])
+def test_categories_keep_their_order(convert):
+    sizes = pd.Categorical(["low", "high", "low"], ["low", "mid", "high"], ordered=True)
+    assert resolve_color(convert(sizes), 3).classes == ("low", "high")
+    np.testing.assert_array_equal(resolve_color(convert(sizes), 3).codes, [0, 1, 0])
+    ax = plot_grid({"map": Y[:3, :2]}, convert(sizes))[0]
+    shown = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert shown == ["low", "high"]
+
+
+def test_colors_of_classes_do_not_depend_on_the_points_that_are_embedded():
+    whole, part = Y[:6, :2], Y[:6, :2].copy()
+    part[:2] = np.nan  # the only points of class a
+    labels = list("aabbcc")
+    first, second = plot_grid({"whole": whole, "part": part}, labels, names=True)
+    assert drawn_colors(first, whole[2:]) == drawn_colors(second, whole[2:])
+    assert [text.get_text() for text in second.texts] == ["b", "c"]
+
+
+def test_a_grid_warns_once_of_many_whole_numbers():
+    with pytest.warns(ManifoldryWarning, match="60 different whole numbers") as found:
+        plot_grid(dict.fromkeys("abc", Y[:, :2]), np.arange(60))
+    assert len(found) == 1
+
+
+def test_names_do_not_cover_new_points():
+    ax = plot_embedding(Y[:, :2], CLASSES, names=True, new=Y[:5, :2])
+    assert ax.collections[-1].get_zorder() > max(text.get_zorder() for text in ax.texts)

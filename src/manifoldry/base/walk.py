@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.geodesics import shortest_path
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
-from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.validation import read_rows
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import check_data
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,8 @@ class Walk:
     coordinates : array of shape (n_steps, n_components)
         Points of the path in the embedding.
     data : array of shape (n_steps, n_features) or None
-        The same points in the data; None if the data are not known.
+        The same points in the data; None if the data are not known. With ``n_steps``, a point
+        between two visited rows is their weighted mean: for images, a blend of two.
     """
 
     rows: IntArray
@@ -48,10 +51,13 @@ def walk(
     """Walk along the data from one training point to another.
 
     A straight line in the embedding may cross regions without data, or other groups of points.
-    This path visits training points only: it is the shortest one along edges between neighbors in
-    the data. Its steps are spaced equally in the data, and interpolated between the points that it
-    visits. If the embedding separates two neighbors, ``coordinates`` cross the gap between them,
-    but ``data`` do not.
+    This path leads from training point to training point: it is the shortest one along edges
+    between neighbors in the data. With `n_steps`, its points are spaced equally in the data, and
+    interpolated between the training points that it visits. If the embedding separates two
+    neighbors, ``coordinates`` cross the gap between them, but ``data`` do not.
+
+    Between connected components of the neighbor graph there is no path, unless the estimator has
+    ``disconnected="join"``: then they are joined by the shortest edges, as in its fit.
 
     Parameters
     ----------
@@ -63,8 +69,9 @@ def walk(
         Number of points on the path, both ends included; by default the visited training points
         themselves.
     n_neighbors : int, default=None
-        Neighbors per point of the graph; by default that of the estimator if it has one, else 10.
-        With many, the path may cross gaps in the data.
+        Neighbors per point of the graph; by default that of the estimator, or its radius, if it
+        has one, else 10. With many, the path may cross gaps in the data. Of a given graph, the
+        nearest ones; by default all.
 
     Returns
     -------
@@ -83,47 +90,74 @@ def walk(
     ((5, 2), (5, 3), (5, 3))
     """
     check_is_fitted(self)
-    graph = X if isinstance(X, NeighborGraph) else _graph(self, X, n_neighbors)
-    n = len(self.embedding_)
-    if graph.n_reference != n:
-        raise ValueError(
-            f"X has {graph.n_reference} rows, but the training data have {n}; pass the training "
-            "data"
-        )
     embedded = np.isfinite(self.embedding_).all(axis=1)
     ends = _check_row("start", start, embedded), _check_row("stop", stop, embedded)
+    if n_steps is not None:
+        n_steps = check_count("n_steps", n_steps, minimum=2)
+    graph = _joined(self, *_graph(self, X, n_neighbors), ends)
     rows, lengths = shortest_path(graph, *ends, embedded)
     weights = _interpolation(lengths, n_steps)
     points = graph.index.points
     return Walk(
         rows,
         lengths,
-        np.asarray(weights @ self.embedding_[rows]).astype(self.embedding_.dtype, copy=False),
-        None if points is None else np.asarray(weights @ points[rows]),
+        _average(weights, self.embedding_[rows]),
+        None if points is None else _average(weights, points[rows]),
     )
 
 
-def _graph(model: Any, X: Any, n_neighbors: int | None) -> NeighborGraph:
-    """Return the neighbor graph of the training data, in the metric of the model."""
-    parameters = model.get_params(deep=True)
-    for wrapped in ("", "estimator__"):
-        if f"{wrapped}metric" in parameters:
-            break
-    metric = parameters.get(f"{wrapped}metric", "euclidean")
-    if get_tags(model).input_tags.pairwise and not _is_precomputed(metric):
+def _graph(model: Any, X: Any, n_neighbors: int | None) -> tuple[NeighborGraph, Matrix | None]:
+    """Return the neighbor graph of the training data, and the distances if `X` is of distances."""
+    if isinstance(X, NeighborGraph):
+        _check_length(model, X.n_reference)
+        return X if n_neighbors is None else X.truncate(n_neighbors), None
+    parameters = _parameters(model)
+    options: dict[str, Any] = {
+        name: parameters.get(name) for name in ("n_neighbors", "radius", "metric_params")
+    }
+    metric: Any = parameters.get("metric", "euclidean")
+    precomputed = isinstance(metric, str) and metric == "precomputed"
+    if get_tags(model).input_tags.pairwise and not precomputed:
         raise ValueError(
             f"this {type(model).__name__} was fitted on affinities or kernel values, which have no "
             "neighbors; pass NeighborGraph.build(data) as X"
         )
-    if n_neighbors is None:
-        n_neighbors = parameters.get(f"{wrapped}n_neighbors")
-    data = read_rows(X, least=2)
-    options = parameters.get(f"{wrapped}metric_params")
-    return NeighborGraph.build(data, n_neighbors, metric=metric, metric_params=options, copy=False)
+    if n_neighbors is not None:
+        options |= {"n_neighbors": n_neighbors, "radius": None}
+    data = check_data(model, X, reset=False)
+    _check_length(model, data.shape[0])
+    graph = NeighborGraph.build(data, metric=metric, copy=False, **options)
+    return graph, data if precomputed and not sparse.issparse(data) else None
 
 
-def _is_precomputed(metric: Any) -> bool:
-    return isinstance(metric, str) and metric == "precomputed"
+def _joined(
+    model: Any, graph: NeighborGraph, distances: Matrix | None, ends: tuple[int, int]
+) -> NeighborGraph:
+    """Return the graph, with joined components if the model joins them and the ends need it."""
+    labels = graph.components()[1]
+    if labels[ends[0]] == labels[ends[1]] or _parameters(model).get("disconnected") != "join":
+        return graph
+    return DisconnectedPolicy("join").connect(graph, distances)
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Return the parameters of the model, or of the estimator inside if the model wraps one."""
+    while (inner := getattr(model, "estimator_", getattr(model, "estimator", None))) is not None:
+        model = inner
+    return dict(model.get_params(deep=False))
+
+
+def _check_length(model: Any, n: int) -> None:
+    expected = len(model.embedding_)
+    if n != expected:
+        raise ValueError(
+            f"X has {n} rows, but the training data have {expected}; pass the training data"
+        )
+
+
+def _average(weights: Array, rows: Matrix) -> Array:
+    """Return weighted means of rows, in their data type."""
+    return np.asarray(weights @ rows).astype(rows.dtype, copy=False)
 
 
 def _check_row(name: str, row: int, embedded: Any) -> int:
@@ -139,5 +173,5 @@ def _interpolation(lengths: Array, n_steps: int | None) -> Array:
     """Return weights of the visited points, (n_steps, n_visited), at equal steps of the length."""
     if n_steps is None:
         return np.eye(len(lengths))
-    at = np.linspace(0, lengths[-1], check_count("n_steps", n_steps, minimum=2))
+    at = np.linspace(0, lengths[-1], n_steps)
     return np.column_stack([np.interp(at, lengths, unit) for unit in np.eye(len(lengths))])

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.plotting._labels import (
+    Mask,
+    categories_of,
+    inferred,
+    missing_entries,
+    sorted_names,
+    spread,
+)
 from manifoldry.plotting._style import (
     CLASSES_PER_MARKER,
+    LIGHT_GRAY,
     MARKERS,
     PALETTE,
     TEXT_COLOR,
@@ -20,6 +28,7 @@ from manifoldry.util.array_like import annotated_of, array_like
 from manifoldry.util.typing import Array, IntArray
 
 MAX_LEGEND = 40  # largest number of classes with a legend
+MISSING = "missing"  # class of the points without a label
 _ROWS = 14  # rows of a legend before it has another column
 
 
@@ -28,7 +37,8 @@ class Coloring:
     """How points are colored.
 
     `kind` selects the attribute that applies: `single`, one color for all points; `values`,
-    numbers for a color map; or, for classes, `codes`, indices into `classes`.
+    numbers for a color map, NaN if missing; or, for classes, `codes`, indices into `classes`. With
+    `has_missing` some points have no label or value and are drawn gray; they are the last class.
     """
 
     kind: Literal["single", "classes", "values"]
@@ -36,13 +46,28 @@ class Coloring:
     values: Array | None = None
     codes: IntArray | None = None
     classes: tuple[str, ...] = ()
+    has_missing: bool = False
+
+    @property
+    def categorical(self) -> bool | None:
+        """Whether there are classes; None if all points have one color."""
+        return None if self.kind == "single" else self.kind == "classes"
+
+    @property
+    def styles(self) -> list[tuple[str, str]]:
+        """Color and marker of each class."""
+        styles = [
+            (PALETTE[i % len(PALETTE)], MARKERS[i // CLASSES_PER_MARKER % len(MARKERS)])
+            for i in range(len(self.classes))
+        ]
+        return [*styles[:-1], (LIGHT_GRAY, MARKERS[0])] if self.has_missing else styles
 
     def rgba(self, chosen: IntArray) -> Any:
         """Colors of the chosen points, if they have classes."""
         assert self.codes is not None
         from matplotlib.colors import to_rgba_array
 
-        return to_rgba_array(PALETTE)[self.codes[chosen] % len(PALETTE)]
+        return to_rgba_array([color for color, _ in self.styles])[self.codes[chosen]]
 
     @property
     def legend_columns(self) -> int:
@@ -53,17 +78,13 @@ class Coloring:
         """Markers and the points drawn with each; several if there are more classes than colors."""
         if self.codes is None:
             return [(MARKERS[0], np.arange(n))]
-        round_ = self.codes // CLASSES_PER_MARKER % len(MARKERS)
-        return [(MARKERS[r], np.flatnonzero(round_ == r)) for r in np.unique(round_)]
+        marker = np.array([MARKERS.index(each) for _, each in self.styles])[self.codes]
+        return [(MARKERS[m], np.flatnonzero(marker == m)) for m in np.unique(marker)]
 
     def handles(self) -> list[Any]:
         """Legend entries, opaque and of fixed size."""
         from matplotlib.lines import Line2D
 
-        styles = [
-            (PALETTE[i % len(PALETTE)], MARKERS[i // CLASSES_PER_MARKER % len(MARKERS)])
-            for i in range(len(self.classes))
-        ]
         return [
             Line2D(
                 [],
@@ -75,8 +96,14 @@ class Coloring:
                 label=name,
                 markeredgewidth=0,
             )
-            for (color, marker), name in zip(styles, self.classes, strict=True)
+            for (color, marker), name in zip(self.styles, self.classes, strict=True)
         ]
+
+    def bar_label(self, label: str | None) -> str | None:
+        """Label of the color bar, which says what gray points are if there are any."""
+        if not self.has_missing:
+            return label
+        return f"{label}; gray: {MISSING}" if label else f"gray: {MISSING}"
 
 
 def read_color(color: Any, label: str | None, *embeddings: Any) -> tuple[Any, str | None]:
@@ -98,25 +125,36 @@ def read_color(color: Any, label: str | None, *embeddings: Any) -> tuple[Any, st
     return color, label
 
 
-def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Coloring:
-    """Interpret the `color` argument.
+def resolve_color(
+    color: Any, n: int, categorical: bool | None = None, drawn: Mask | None = None
+) -> Coloring:
+    """Interpret the `color` argument, for the points in the mask `drawn`, by default all.
 
-    Strings, booleans and whole numbers with at most 40 different values are classes; other
-    numbers are values. `categorical` overrides this.
+    Classes do not depend on the mask, so that panels with different points have the same colors.
+    Strings, booleans, categories of pandas and whole numbers with at most 40 different values are
+    classes; other numbers are values. `categorical` overrides this. None and NaN are missing.
     """
     if color is None:
         return Coloring("single")
     if isinstance(color, str):
         return Coloring("single", single=_known_color(color))
+    drawn = np.ones(n, dtype=bool) if drawn is None else drawn
+    given = categories_of(color)
+    if given is not None and categorical is not False:
+        return _classes(_column(given[0], n), given[1], drawn)
     array = _column(color, n)
-    numeric = array.dtype.kind in "iuf"
-    if categorical is False and not numeric:
+    missing = missing_entries(array)
+    known = inferred(array[~missing])
+    if categorical is False and known.dtype.kind not in "iuf":
         raise TypeError(
             f"color has dtype {array.dtype}, which is not numeric; pass categorical=True"
         )
-    if categorical or (categorical is None and _looks_categorical(array)):
-        return _classes(array)
-    return _values(array)
+    _check_finite(known)
+    if not len(known) or categorical or (categorical is None and _looks_categorical(known)):
+        names, codes = sorted_names(known)
+        return _classes(spread(codes, missing, -1), names, drawn)
+    values = spread(known.astype(float), missing, np.nan)[drawn]
+    return Coloring("values", values=values, has_missing=bool(np.isnan(values).any()))
 
 
 def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_options: Any) -> Any:
@@ -143,7 +181,8 @@ def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_o
 def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:
     """Add a legend of the classes, or a color bar, next to the axes."""
     if coloring.values is not None:
-        style_colorbar(ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03), label)
+        bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03)
+        style_colorbar(bar, coloring.bar_label(label))
     elif coloring.codes is not None:
         style_legend(
             ax.legend(
@@ -185,15 +224,25 @@ def style_colorbar(bar: Any, label: str | None) -> None:
 
 def _color_options(coloring: Coloring, chosen: IntArray, cmap: Any) -> dict[str, Any]:
     if coloring.values is not None:
-        low, high = coloring.values.min(), coloring.values.max()
-        return {"c": coloring.values[chosen], "cmap": cmap, "vmin": low, "vmax": high}
+        low, high = np.nanmin(coloring.values), np.nanmax(coloring.values)
+        shades = import_matplotlib("matplotlib").colormaps.get_cmap(cmap)
+        return {
+            "c": coloring.values[chosen],
+            "cmap": shades.with_extremes(bad=LIGHT_GRAY),
+            "plotnonfinite": True,
+            "vmin": low,
+            "vmax": high,
+        }
     if coloring.codes is not None:
         return {"c": coloring.rgba(chosen)}
     return {"color": coloring.single}
 
 
 def _column(color: Any, n: int) -> Any:
+    # In an array of strings, None and NaN of a list would become "None" and "nan".
     array = np.asarray(array_like(color, "color"))
+    if isinstance(color, list | tuple) and array.dtype.kind in "US":
+        array = np.asarray(color, dtype=object)
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.shape != (n,):
         raise ValueError(
@@ -216,36 +265,22 @@ def _looks_categorical(array: Any) -> bool:
     return count <= MAX_LEGEND
 
 
-def _classes(array: Any) -> Coloring:
-    keys = array if array.dtype.kind in "iufbUS" else np.array([str(label) for label in array])
-    _check_finite(keys)
-    found, codes = np.unique(keys, return_inverse=True)
-    order = sorted(range(len(found)), key=lambda i: _natural(found[i]))
-    rank = np.argsort(order)  # position of each class in the natural order
-    return Coloring("classes", codes=rank[codes], classes=tuple(str(found[i]) for i in order))
+def _classes(codes: IntArray, names: list[str], drawn: Mask) -> Coloring:
+    """Classes that have points, from indices into `names`, or -1 if the label is missing."""
+    used = np.unique(codes[codes >= 0])
+    classes = [names[i] for i in used]
+    codes = np.where(codes < 0, len(used), np.searchsorted(used, codes))[drawn]
+    if has_missing := bool((codes == len(used)).any()):
+        classes.append(MISSING)
+    return Coloring("classes", codes=codes, classes=tuple(classes), has_missing=has_missing)
 
 
-def _natural(label: Any) -> Any:
-    """Sort key that puts "class 2" before "class 10"."""
-    if not isinstance(label, str):
-        return label
-    return [
-        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-        for part in re.split(r"(\d+)", label)
-    ]
-
-
-def _values(array: Any) -> Coloring:
-    _check_finite(array)
-    return Coloring("values", values=array.astype(float))
-
-
-def _check_finite(array: Any) -> None:
-    bad = np.flatnonzero(~np.isfinite(array)) if array.dtype.kind == "f" else np.array([], int)
-    if bad.size:
+def _check_finite(known: Any) -> None:
+    infinite = np.isinf(known).sum() if known.dtype.kind == "f" else 0
+    if infinite:
         raise ValueError(
-            f"color has NaN or infinity in {bad.size} of {len(array)} entries (first: {bad[0]}); "
-            "drop these points, or replace these entries"
+            f"color has infinity in {infinite} entries; drop these points, or replace these "
+            "entries by NaN, which is drawn gray"
         )
 
 

@@ -67,7 +67,8 @@ def plot_embedding(
     color : str or array-like of shape (n_samples,), default=None
         A color for all points, or one label or value per point; with an AnnData also the name of
         a column of ``obs``. Strings, booleans and whole numbers with at most 40 different values
-        are classes, other numbers are values.
+        are classes, other numbers are values. A pandas Categorical keeps the order of its
+        categories. Points whose label or value is None or NaN are gray.
     components : sequence of int, default=None
         Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None
@@ -111,10 +112,11 @@ def plot_embedding(
     """
     points = read_points(embedding, components)
     color, color_label = read_color(color, color_label, embedding)
-    points, color = _drop_missing(points, color)
+    embedded = np.logical_not(np.isnan(points).all(axis=1))
+    coloring = resolve_color(color, len(points), categorical, embedded)
+    points = points[embedded]
     n, dimensions = points.shape
     new = None if new is None else _read_new(new, components, dimensions)
-    coloring = resolve_color(color, n, categorical)
     with_legend = dimensions > 1 and shows_legend(coloring, legend, names)
     is_new = ax is None
     ax = axes_or_new(ax, dimensions=dimensions, size=_size(dimensions, coloring, with_legend))
@@ -136,15 +138,6 @@ def plot_embedding(
         add_legend(ax, coloring, drawn, color_label)
     set_title(ax, title)
     return ax
-
-
-def _drop_missing(points: Array, color: Any) -> tuple[Array, Any]:
-    """Drop points that were not embedded, together with their colors."""
-    kept = ~np.isnan(points).all(axis=1)
-    listed = color is not None and not isinstance(color, str)
-    if kept.all() or (listed and len(color) != len(points)):
-        return points, color
-    return points[kept], np.asarray(color)[kept] if listed else color
 
 
 def shows_legend(coloring: Coloring, legend: bool | None, names: bool = False) -> bool:
@@ -187,7 +180,7 @@ def _draw_new(ax: Any, new: Array, area: float) -> None:
     """Draw new points on top of all others, large enough to be found among them."""
     three = {"depthshade": False} if new.shape[1] == 3 else {}
     style = {"facecolors": "white", "edgecolors": "black", "linewidths": 0.9}
-    ax.scatter(*new.T, s=max(2 * area, 16.0), zorder=4, label="new points", **style, **three)
+    ax.scatter(*new.T, s=max(2 * area, 16.0), zorder=5, label="new points", **style, **three)
 
 
 def _write_names(ax: Any, points: Array, coloring: Coloring) -> None:
@@ -196,8 +189,12 @@ def _write_names(ax: Any, points: Array, coloring: Coloring) -> None:
 
     if points.shape[1] == 1 or coloring.codes is None:
         return  # a line names its rows
-    for code, name in enumerate(coloring.classes):
+    # Points without a label may lie anywhere.
+    named = coloring.classes[:-1] if coloring.has_missing else coloring.classes
+    for code, name in enumerate(named):
         members = points[coloring.codes == code]
+        if not len(members):
+            continue
         distance = np.linalg.norm(members - np.median(members, axis=0), axis=1)
         ax.text(
             *members[distance.argmin()],
@@ -207,7 +204,7 @@ def _write_names(ax: Any, points: Array, coloring: Coloring) -> None:
             color=TEXT_COLOR,
             ha="center",
             va="center",
-            zorder=5,
+            zorder=4,  # below new points
             path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.9)],
         )
 
@@ -282,16 +279,25 @@ def _draw_line(
 ) -> Any:
     """Plot one column against the values, the classes, or random heights if there are neither."""
     jitter = np.random.default_rng(1).uniform(-0.3, 0.3, len(points))
-    height = {"values": coloring.values, "single": jitter}.get(coloring.kind)
+    height = {"values": _heights(coloring), "single": jitter}.get(coloring.kind)
     height = coloring.codes + jitter if height is None else height  # type: ignore[operator]  # classes have codes
     drawn = scatter(ax, np.column_stack([points, height]), coloring, **marker_options)
     style_frame(ax)
     if coloring.values is not None:
-        ax.set_ylabel(label or "value", fontsize=9, color=TEXT_COLOR)
+        ax.set_ylabel(coloring.bar_label(label or "value"), fontsize=9, color=TEXT_COLOR)
     else:
         _name_rows(ax, coloring.classes)
     ax.set_xlabel("coordinate", fontsize=9, color=TEXT_COLOR)
     return drawn
+
+
+def _heights(coloring: Coloring) -> Array | None:
+    """The values, and for missing ones a height below all others."""
+    if coloring.values is None:
+        return None
+    low, high = np.nanmin(coloring.values), np.nanmax(coloring.values)
+    below = low - 0.1 * (high - low or 1.0)
+    return np.where(np.isnan(coloring.values), below, coloring.values)
 
 
 def _name_rows(ax: Any, classes: tuple[str, ...]) -> None:

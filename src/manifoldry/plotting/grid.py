@@ -78,11 +78,11 @@ def plot_grid(
         color, color_label = read_color(color, color_label, *embeddings.values())
     colors = _colors_by_title(color, points) if own else dict.fromkeys(points, color)
     # All colors are validated before a figure is created.
-    colorings = [resolve_color(colors[title], len(points[title]), categorical) for title in points]
+    colorings = _colorings(colors, points, categorical, shared=not own)
     panels = _panels(points, axes, n_columns, panel)
     options["color_label"] = color_label
     for ax, coloring, (title, each) in zip(panels, colorings, points.items(), strict=True):
-        options["categorical"] = None if coloring.kind == "single" else coloring.kind == "classes"
+        options["categorical"] = coloring.categorical
         mine = legend if own else False
         plot_embedding(each, colors[title], ax=ax, title=str(title), legend=mine, **options)
     shared = legend if axes is None else bool(legend)
@@ -173,11 +173,22 @@ def _colors_by_title(color: Mapping[str, Any], points: dict[str, Any]) -> Mappin
     return color
 
 
+def _colorings(
+    colors: Mapping[str, Any], points: dict[str, Any], categorical: bool | None, *, shared: bool
+) -> list[Coloring]:
+    """Coloring of each panel; a shared color is found to be categorical, or not, only once."""
+    found: list[Coloring] = []
+    for title, each in points.items():
+        found.append(resolve_color(colors[title], len(each), categorical))
+        categorical = found[0].categorical if shared else categorical
+    return found
+
+
 def _shared_legend(panels: NDArray[Any], coloring: Coloring, label: str | None) -> None:
     figure = panels[0].figure
     if coloring.values is not None:
         drawn = panels[-1].collections[-1]
         bar = figure.colorbar(drawn, ax=list(panels), shrink=0.8, aspect=30, pad=0.02)
-        style_colorbar(bar, label)
+        style_colorbar(bar, coloring.bar_label(label))
     elif coloring.codes is not None:
         style_legend(figure.legend(**legend_options(coloring, label), loc="outside right upper"))

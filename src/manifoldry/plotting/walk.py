@@ -37,12 +37,13 @@ def plot_walk(
     color : str or array-like of shape (n_samples,), default=None
         As for `plot_embedding`.
     image_shape : (int, int), default=None
-        Height and width of the images that the rows of the data are; None draws no images. The
-        dots on the path are their positions, from left to right.
+        Height and width of the images that the rows of the data are; None draws no images. They
+        are drawn in a strip below; the dots on the path are their positions, from left to right.
     n_images : int, default=8
-        Number of images, equally spaced over the steps of the walk.
+        Number of images, equally spaced over the points of the walk. Those of a walk without
+        ``n_steps`` are training images; with it, most are blends of two neighboring ones.
     ax : matplotlib Axes, default=None
-        Axes to draw on; None makes a new figure.
+        Axes to draw on; None makes a new figure. The strip takes up to a third of them.
     **options
         Further options of `plot_embedding`.
 
@@ -59,7 +60,7 @@ def plot_walk(
     >>> from manifoldry.plotting import plot_walk
     >>> X, y = load_digits(n_class=2, return_X_y=True)
     >>> model = Isomap().fit(X)
-    >>> ax = plot_walk(model.walk(X, 0, 2, n_steps=10), model, y, image_shape=(8, 8))
+    >>> ax = plot_walk(model.walk(X, 0, 2), model, y, image_shape=(8, 8))
     """
     if not hasattr(walk, "coordinates"):
         raise TypeError(
@@ -73,11 +74,13 @@ def plot_walk(
             "have 2; select them, for example with components=(0, 1)"
         )
     shown = _image_steps(walk, image_shape, n_images)
+    is_new = ax is None
     ax = plot_embedding(embedding, color, ax=ax, **options)
     ax.plot(*path.T, color=TEXT_COLOR, linewidth=1.6, zorder=3)
     ax.plot(*path[shown].T, "o", color=TEXT_COLOR, markersize=4, zorder=3)
     if image_shape is not None:
-        _draw_images(ax, walk.data[shown], image_shape)
+        images = np.hstack([row.reshape(image_shape) for row in walk.data[shown]])
+        _draw_strip(ax, images, enlarge=is_new)
     return ax
 
 
@@ -97,10 +100,28 @@ def _image_steps(walk: Any, shape: tuple[int, int] | None, n_images: int) -> Any
     return np.round(np.linspace(0, n - 1, count)).astype(int)
 
 
-def _draw_images(ax: Any, rows: Array, shape: tuple[int, int]) -> None:
-    """Draw images in a strip below the axes."""
-    strip = np.hstack([row.reshape(shape) for row in rows])
-    height = strip.shape[0] / strip.shape[1]
-    below = ax.inset_axes((0.0, -0.02 - height, 1.0, height))
-    below.imshow(strip, cmap="gray_r", aspect="auto")
-    below.set_axis_off()
+def _draw_strip(ax: Any, images: Array, *, enlarge: bool) -> None:
+    """Draw images, side by side in one array, below the axes, in a part of their place."""
+    height, width = images.shape
+    if enlarge:  # the axes are square
+        figure_width, figure_height = ax.figure.get_size_inches()
+        ax.figure.set_size_inches(figure_width, figure_height * (1 + height / width))
+        fraction = height / (height + width)
+    else:
+        fraction = height / width * ax.bbox.width / ax.bbox.height
+    strip = _lower_part(ax, min(fraction, 1 / 3))
+    strip.imshow(images, cmap="gray_r", aspect="equal")
+    strip.set_anchor("NW")
+    strip.set_axis_off()
+
+
+def _lower_part(ax: Any, fraction: float) -> Any:
+    """Move the axes to the upper part of their place, and return new ones in the lower part."""
+    place = ax.get_subplotspec()
+    if place is None:  # made by Figure.add_axes
+        left, bottom, width, height = ax.get_position(original=True).bounds
+        ax.set_position((left, bottom + fraction * height, width, (1 - fraction) * height))
+        return ax.figure.add_axes((left, bottom, width, 0.96 * fraction * height))
+    parts = place.subgridspec(2, 1, height_ratios=(1 - fraction, fraction), hspace=0.04)
+    ax.set_subplotspec(parts[0])
+    return ax.figure.add_subplot(parts[1])

@@ -260,5 +260,6 @@ def _check_distinct_neighbors(graph: NeighborGraph) -> None:
         raise ValueError(
             f"row {row} occurs {count} times, so all n_neighbors={graph.k} neighbors of row "
             f"{int(single[0])} coincide and define no tangent space; drop duplicated rows "
-            f"(X[numpy.unique(X, axis=0, return_index=True)[1]]) or pass n_neighbors={count + 1} or more"
+            "(X[numpy.unique(X, axis=0, return_index=True)[1]]) or pass "
+            f"n_neighbors={count + 1} or more"
         )
