@@ -479,20 +479,11 @@ def largest_fraction(Y):
 @pytest.mark.parametrize("method", SHEET)
 @pytest.mark.parametrize("X", [StandardScaler().fit_transform(load_digits().data[:900]), cloud()])
 def test_no_point_holds_most_of_the_variance(method, X):
-    with pytest.warns(TangentSpaceWarning, match=r"misfit exceeds 0\.15.*laplacian_weight=0"):
+    with pytest.warns(TangentSpaceWarning, match=r"0\.\d\d, more than 0\.15.*laplacian_weight=0 "):
         model = method(2).fit(X)
     assert 0 < model.laplacian_weight_ < 1
     assert largest_fraction(model.embedding_) < 0.05
     assert largest_fraction(method(2, laplacian_weight=0).fit_transform(X)) > 0.5
-
-
-def test_a_loop_over_similar_data_warns_once():
-    X = load_digits().data[:300]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        weights = {LTSA(2).fit(X[start::3]).laplacian_weight_ for start in range(3)}
-    assert len(weights) == 3
-    assert [w.category for w in caught].count(TangentSpaceWarning) == 1
 
 
 def test_warnings_of_a_cross_validation_are_located_at_its_caller():

@@ -208,18 +208,15 @@ def neighbor_laplacian(graph: NeighborGraph) -> sparse.csr_array:
 
 
 def warn_if_regularized(alignment: TangentAlignment) -> None:
-    """Warn if tangent spaces do not fit the data.
-
-    The message is the same for similar data, so that Python shows it once if a loop fits many.
-    """
+    """Warn if tangent spaces do not fit the data."""
     if alignment.laplacian_weight > 0:
         warn(
             f"tangent spaces of n_components={alignment.n_components} dimensions do not fit the "
-            f"data: their misfit exceeds {alignment.acceptable_misfit}, where 0 is a surface and "
-            "1 means that all directions are alike. The Laplacian of the neighbor graph was added; "
-            "its weight, laplacian_weight_, is twice the excess. Pass laplacian_weight=0 to align "
-            "tangent spaces alone, or a weight of your choice; LaplacianEigenmaps or a larger "
-            "n_components may suit the data better",
+            f"data: their misfit is {alignment.misfit:.2f}, more than {alignment.acceptable_misfit} "
+            "(0 is a surface, 1 means that all directions are alike). The Laplacian of the "
+            f"neighbor graph was added, with laplacian_weight_={alignment.laplacian_weight:.2f}. "
+            "Pass laplacian_weight=0 to align tangent spaces alone, or a weight of your choice; "
+            "LaplacianEigenmaps or a larger n_components may suit the data better",
             TangentSpaceWarning,
         )
 
