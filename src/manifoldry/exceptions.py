@@ -66,7 +66,8 @@ class DisconnectedGraphError(ValueError):
     """The neighbor graph has several connected components and the policy does not allow that."""
 
 
-_INSIDE = ("manifoldry", "sklearn")  # scikit-learn wraps our methods and calls them in pipelines
+# scikit-learn wraps our methods, and calls them in pipelines and, through joblib, in searches.
+_INSIDE = ("manifoldry", "sklearn", "joblib")
 
 
 def warn(message: str, category: type[Warning]) -> None:

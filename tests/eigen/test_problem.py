@@ -36,6 +36,12 @@ def test_invalid_arguments(change, message):
         SpectralProblem(**given)
 
 
+def test_a_single_point_may_have_any_weight():
+    """It needs no eigenvectors, so that no square underflows."""
+    problem = SpectralProblem(1e-150 * np.eye(1), "smallest", deflate=np.ones(1))
+    assert problem.n == 1
+
+
 @pytest.mark.parametrize("kind", ["dense", "sparse", "operator", "gram"])
 def test_standard_form_keeps_the_representation(kind):
     rng = np.random.default_rng(0)

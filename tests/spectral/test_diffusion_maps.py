@@ -150,13 +150,31 @@ def test_heavy_tails_are_not_refused(seed, affinity):
 def test_alpha_of_one_removes_the_density_from_kernels_of_fixed_width():
     """Laplace–Beltrami eigenfunctions of the circle are cosine and sine of the angle."""
     X = uneven_circle()
-    found = {
-        alpha: explained(DiffusionMaps(affinity="gaussian", alpha=alpha).fit_transform(X), X)
-        for alpha in (0, 0.5, 1)
-    }
-    assert found[1] > 0.999
-    assert found[0.5] < 0.99
-    assert found[0] < 0.95
+    for affinity in ("gaussian", None):
+        found = {
+            alpha: explained(DiffusionMaps(affinity=affinity, alpha=alpha).fit_transform(X), X)
+            for alpha in (0, 0.5, 1)
+        }
+        assert found[1] > 0.999
+        assert found[0.5] < 0.99
+        assert found[0] < 0.95
+
+
+def test_a_given_alpha_means_gaussian_weights_unless_there_is_an_affinity():
+    X = uneven_circle()
+    assert DiffusionMaps().fit(X).gamma_ is None
+    given = DiffusionMaps(alpha=1).fit(X)
+    named = DiffusionMaps(affinity="gaussian").fit(X)
+    assert given.gamma_ == named.gamma_
+    np.testing.assert_array_equal(given.embedding_, named.embedding_)
+    assert DiffusionMaps(affinity="self_tuning", alpha=1).fit(X).gamma_ is None
+
+
+def test_an_alpha_that_overflows_is_named():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    for alpha in (100, 300):  # too large to square, and infinite
+        with pytest.raises(ValueError, match=rf"alpha={alpha}\.0 is too large.*alpha=1 or less"):
+            DiffusionMaps(alpha=alpha).fit(X)
 
 
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
@@ -174,7 +192,7 @@ def test_with_local_widths_a_surface_has_the_metric_in_which_data_are_evenly_den
     """In two dimensions that is p·g, and functions of x alone solve g″ = −λ·p·g, g′ = 0 at ends."""
     rng, log = np.random.default_rng(0), np.log(16)
     x = (np.exp(log * rng.uniform(size=2000)) - 1) / 15  # 16 times denser at 0 than at 1
-    f = DiffusionMaps(1, alpha=alpha).fit_transform(
+    f = DiffusionMaps(1, n_neighbors=20, affinity=Entropic(40 / 3), alpha=alpha).fit_transform(
         np.column_stack([x, 0.3 * rng.uniform(size=2000)])
     )
     grid = (np.arange(1000) + 0.5) / 1000

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry import LaplacianEigenmaps, NeighborGraph
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning, RankWarning
+from manifoldry.spectral.posed import coupled_components
 
 AT = np.array([[0.0, 0, 0], [30, 0, 0], [0, 40, 0]])
 SIZES = (60, 40, 30)
@@ -224,6 +225,38 @@ def test_small_weights_connect():
     Y = model.embedding_
     for c in range(3):
         assert rms_radius(Y[labels == c]) < 1e-2 * rms_radius(Y)
+
+
+@pytest.mark.parametrize("normalization", ["rw", "sym", "none"])
+@pytest.mark.parametrize("far", [[1e3], [400.0, 1.6e5, 6.4e7]], ids=["one", "three"])
+def test_weights_of_outliers_that_underflow_are_not_an_error(far, normalization):
+    """The others are embedded as without the outliers."""
+    X = np.random.default_rng(0).normal(size=(199, 3))
+    outliers = np.outer(far, [1.0, 0, 0])
+    with pytest.warns(DisconnectedGraphWarning):
+        model = LaplacianEigenmaps(2, normalization=normalization).fit(np.vstack([X, outliers]))
+    assert np.array_equal(model.component_labels_ == 0, np.arange(199 + len(far)) < 199)
+    assert np.isfinite(model.embedding_).all()
+    alone = LaplacianEigenmaps(2, normalization=normalization).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, alone.eigenvalues_)
+
+
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_heavy_tails_are_embedded(seed):
+    X = np.random.default_rng(seed).standard_cauchy((500, 3))
+    assert np.isfinite(LaplacianEigenmaps(2).fit_transform(X)).all()
+
+
+@pytest.mark.parametrize("representation", [np.asarray, sparse.csr_array])
+def test_entries_far_below_the_largest_connect_nothing(representation):
+    """Their squares would underflow in an eigenproblem of their own."""
+    A = np.diag([1.0, 1.0, 1e-130, 1e-130])
+    A[0, 1] = A[1, 0] = -1
+    A[2, 3] = A[3, 2] = -1e-130
+    assert len(np.unique(coupled_components(representation(A))[2:])) == 2
+    A[2:, 2:] *= 1e20
+    assert np.array_equal(coupled_components(representation(A)), [0, 0, 1, 1])
 
 
 @pytest.mark.parametrize("affinity", ["gaussian", "binary", "self_tuning"])

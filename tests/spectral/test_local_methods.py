@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import laplacian
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 from sklearn.manifold import LocallyLinearEmbedding
+from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -478,11 +479,24 @@ def largest_fraction(Y):
 @pytest.mark.parametrize("method", SHEET)
 @pytest.mark.parametrize("X", [StandardScaler().fit_transform(load_digits().data[:900]), cloud()])
 def test_no_point_holds_most_of_the_variance(method, X):
-    with pytest.warns(TangentSpaceWarning, match=r"misfit is 0\..*laplacian_weight_=0\."):
+    with pytest.warns(TangentSpaceWarning, match=r"0\.\d\d, more than 0\.15.*laplacian_weight=0 "):
         model = method(2).fit(X)
     assert 0 < model.laplacian_weight_ < 1
     assert largest_fraction(model.embedding_) < 0.05
     assert largest_fraction(method(2, laplacian_weight=0).fit_transform(X)) > 0.5
+
+
+def test_warnings_of_a_cross_validation_are_located_at_its_caller():
+    with pytest.warns(TangentSpaceWarning) as caught:
+        cross_val_score(LTSA(2), load_digits().data[:200], cv=2)
+    assert {w.filename for w in caught if w.category is TangentSpaceWarning} == {__file__}
+
+
+@pytest.mark.parametrize("method", ["hessian", "modified", "ltsa"])
+def test_scikit_learns_name_has_no_weight_of_the_laplacian(method):
+    X = load_digits().data[:200]
+    model = OurLLE(n_neighbors=12, method=method).fit(X)
+    assert not hasattr(model, "laplacian_weight_")
 
 
 @pytest.mark.parametrize("method", SHEET)

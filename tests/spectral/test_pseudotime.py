@@ -34,6 +34,14 @@ def test_all_eigenpairs_give_the_definition(X, alpha, t):
         np.testing.assert_allclose(model.pseudotime(root), expected[root], rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.RankWarning")
+def test_pseudotime_does_not_depend_on_the_number_of_steps(X):
+    """Coordinates ℓᵗ·ψ vanish for large t, the eigenfunctions ψ do not."""
+    for root in (0, X[0] + 0.01):
+        few, many = (DiffusionMaps(15, t=t).fit(X).pseudotime(root) for t in (1, 1e5))
+        np.testing.assert_allclose(many, few, rtol=1e-10)
+
+
 def test_fewer_eigenpairs_give_lower_bounds_and_say_so(X):
     full = DiffusionMaps(39).fit(X).pseudotime(0)
     with pytest.warns(RankWarning, match=r"n_components=2 of 39 .*such as 15"):
@@ -65,8 +73,11 @@ def test_other_components_are_infinitely_far(X):
     np.testing.assert_allclose(one[:40], alone, rtol=1e-6)
     largest = DiffusionMaps(10, n_neighbors=15, disconnected="largest").fit(X)
     assert np.isnan(largest.pseudotime(0)[40:]).all()
-    with pytest.raises(ValueError, match=r"training point 50, is not embedded.*separate"):
-        largest.pseudotime(50)
+    for root in (50, X[50]):
+        with pytest.raises(ValueError, match=r"training point 50, is not embedded.*separate"):
+            largest.pseudotime(root)
+    with pytest.raises(ValueError, match=r"a new row, is not embedded.*separate"):
+        largest.pseudotime(X[50] + 0.01)
 
 
 def test_invalid_roots_and_extensions_are_refused(X):
@@ -77,6 +88,9 @@ def test_invalid_roots_and_extensions_are_refused(X):
         model.pseudotime(-1)
     with pytest.raises(ValueError, match=r"2 rows; pass one"):
         model.pseudotime(X[:2])
+    for root in (2.0, np.array(3), None):
+        with pytest.raises(TypeError, match=r"root=.* index of a training point.*n_features=3"):
+            model.pseudotime(root)
     with pytest.raises(ValueError, match=r"extension=None"):
         DiffusionMaps(5, extension=KNeighborsRegressor()).fit(X).pseudotime(0)
     with pytest.raises(ValueError, match=r"fit DiffusionMaps itself"):

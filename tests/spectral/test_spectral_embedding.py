@@ -182,6 +182,23 @@ def test_components_of_a_graph_share_coordinates_as_in_scikit_learn():
     np.testing.assert_allclose(model.transform(new), model.embedding_[::150], atol=1e-8)
 
 
+BLOCKS = np.kron(np.eye(2), np.ones((100, 100)))
+
+
+@pytest.mark.parametrize(
+    ("params", "X", "remedy"),
+    [
+        ({"n_neighbors": 10}, np.vstack([S_CURVE, S_CURVE + 50]), "raise n_neighbors"),
+        ({"affinity": "rbf"}, np.vstack([S_CURVE, S_CURVE + 50]), "lower gamma"),
+        ({"affinity": "precomputed"}, BLOCKS, "some pairs between them a positive weight"),
+        ({"affinity": lambda X: BLOCKS}, S_CURVE, "some pairs between them a positive weight"),
+    ],
+)
+def test_the_warning_about_components_has_a_remedy_for_the_affinity(params, X, remedy):
+    with pytest.warns(DisconnectedGraphWarning, match=f"as in scikit-learn; .*{remedy}, or use"):
+        SpectralEmbedding(1, **params).fit(X)
+
+
 def test_a_graph_of_many_neighbors_is_not_factorized():
     """By default a tenth of the points are neighbors; factorizing took most of the time."""
     X = np.random.default_rng(0).normal(size=(900, 5))

@@ -23,7 +23,7 @@ End = Literal["smallest", "largest"]
 Scale = Literal["unit", "sqrt_n", "sqrt_eigenvalue"]
 
 # Beyond these magnitudes squares over- or underflow in double precision.
-_HUGE, _TINY = 1e140, 1e-140
+SMALLEST_ENTRY, LARGEST_ENTRY = 1e-140, 1e140
 
 # How the eigenvectors of a problem of order n become coordinates.
 _SCALES: dict[str, Callable[[Spectrum, int], Array]] = {
@@ -179,22 +179,24 @@ def _checked_operator(A: Matrix) -> Matrix:
     if len(A.shape) != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
         raise ValueError(f"the operator of a spectral problem must be square, not {A.shape}")
     if not isinstance(entries, LinearOperator):
-        _check_magnitude(entries.data if sp.issparse(entries) else entries)
+        _check_magnitude(entries.data if sp.issparse(entries) else entries, A.shape[0])
     if isinstance(A, np.ndarray | sp.sparray):
         _check_symmetry(A)
     return A
 
 
-def _check_magnitude(entries: Array) -> None:
+def _check_magnitude(entries: Array, order: int) -> None:
     """Raise ValueError if entries are not finite or their squares over- or underflow."""
     # max and min propagate NaN and infinity without a temporary as large as the operator.
     largest = max(entries.max(), -entries.min()) if entries.size else 0.0
     if not np.isfinite(largest):
         raise ValueError("the operator has entries that are NaN or infinite; check the data")
-    if largest > _HUGE or 0 < largest < _TINY:
+    in_range = largest == 0 or SMALLEST_ENTRY <= largest <= LARGEST_ENTRY
+    if not in_range and order > 1:  # a single point needs no eigenvectors
         raise ValueError(
             f"the operator's largest entry is {largest:.1e}, and its square leaves the range of "
-            f"double precision (allowed are {_TINY:.0e} to {_HUGE:.0e}); rescale the data"
+            f"double precision (allowed are {SMALLEST_ENTRY:.0e} to {LARGEST_ENTRY:.0e}); rescale "
+            "the data or the weights"
         )
 
 

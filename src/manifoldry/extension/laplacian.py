@@ -174,6 +174,8 @@ class LaplacianExtension(KernelExtension):
     normalization: Normalization
     layout: Layout
     omits_constant: bool = True  # whether f = 1, with eigenvalue 0, is not among the functions
+    # (n_connected, n_components): factors of f in the coordinates; None means one.
+    scales: Array | None = None
 
     # A training point is not its own neighbor, but it is a neighbor of a point near it.
     continuous_at_training: ClassVar[bool] = False
@@ -202,8 +204,17 @@ class LaplacianExtension(KernelExtension):
     def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
         W, log_scale, component = self._weights_within(X)
         f, degree = self._functions_at(W, log_scale, component)
-        root = np.sqrt(degree)[:, None] if self.normalization == "sym" else 1.0
-        return root * f, component
+        return self._coordinates(f, degree, component), component
+
+    def functions_at(self, X: Matrix) -> tuple[Array, IntArray]:
+        """Return f at new points, (n_new, n_components), and their connected components."""
+        W, log_scale, component = self._weights_within(X)
+        return self._functions_at(W, log_scale, component)[0], component
+
+    def _coordinates(self, f: Array, degree: Array, component: IntArray) -> Array:
+        if self.normalization == "sym":
+            f = np.sqrt(degree)[:, None] * f
+        return f if self.scales is None else f * self.scales[component]
 
     def _weights_within(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
         """Weights with training points of the same component, their scale, and the component."""
@@ -286,8 +297,7 @@ class LaplacianExtension(KernelExtension):
         """Result of the formula at the training points of a single connected component."""
         mean = (self.affinity @ self.functions) / self.degree[:, None]
         divisor, _ = self._divisor(self.layout.labels, self.degree)
-        root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
-        return np.asarray(root * mean / divisor)
+        return self._coordinates(mean / divisor, self.degree, self.layout.labels)
 
     def _divisor(self, component: IntArray, degree: Array) -> tuple[Array, NDArray[np.bool_]]:
         """1 − λ or 1 − λ/d(x), replaced by one where it is near zero or negative; and where.

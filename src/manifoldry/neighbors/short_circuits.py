@@ -87,9 +87,9 @@ def find_short_circuits(
     and neither is any part of a ring. Edges that few shortest paths use are ignored. If the noise
     is as large as the gap between layers, many short circuits are missed.
 
-    The shortest paths are a sample: those from 16 points to all others, and from 6 points if there
-    are more than 50 000. Where more than 200 suspicious edges are connected to each other, a sample
-    of them is examined before the others.
+    The shortest paths are a sample: those from 16 points to all others, or from 320 000/n points,
+    but at least 6, if there are n > 20 000. Where more than 200 suspicious edges are connected to
+    each other, a sample of them is examined before the others.
 
     Parameters
     ----------

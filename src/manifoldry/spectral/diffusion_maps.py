@@ -15,13 +15,16 @@ from manifoldry.affinity.growth import fastest_growth
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
+from manifoldry.eigen.problem import LARGEST_ENTRY
 from manifoldry.exceptions import RankWarning, warn
+from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import (
     GraphWeights,
     LaplacianExtension,
     Normalization,
     WeightRows,
 )
+from manifoldry.extension.layout import Layout
 from manifoldry.extension.random_walk import RandomWalkWeights
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.laplacian_eigenmaps import (
@@ -31,7 +34,7 @@ from manifoldry.spectral.laplacian_eigenmaps import (
 )
 from manifoldry.spectral.pseudotime import pseudotime_from
 from manifoldry.util.checks import check_below, check_count, check_nonnegative
-from manifoldry.util.typing import Array, IntArray, RandomState
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 
 
 @shared_docs
@@ -44,7 +47,8 @@ class DiffusionMaps(LaplacianEigenmaps):
     `alpha`; coordinates are the right eigenvectors of the transition matrix times their
     eigenvalues to the power `t`. By default steps are as long as the local density requires, so
     that no coordinate shows a single outlier; every region counts by its number of points. With
-    ``affinity="gaussian", alpha=1`` the result does not depend on the density, but on outliers.
+    ``alpha=1`` steps are equally long everywhere, and the result does not depend on the density,
+    but on outliers.
     Use it for branches and slow processes; :meth:`pseudotime` orders points along them.
 
     Parameters
@@ -56,8 +60,9 @@ class DiffusionMaps(LaplacianEigenmaps):
     {metric}
     {metric_params}
     {graph_affinity}
-        Otherwise None means entropic weights: a Gaussian around each point, as wide as a
-        perplexity of two thirds of the number of neighbors, at most 30, requires.
+        The same holds with an `alpha`. Otherwise None means entropic weights: a Gaussian around
+        each point, as wide as a perplexity of two thirds of the number of neighbors, at most 30,
+        requires.
     gamma : float, default=None
         Coefficient of ``affinity="gaussian"``. None means the value at which the logarithm of the
         sum of all weights changes fastest with log gamma.
@@ -65,7 +70,8 @@ class DiffusionMaps(LaplacianEigenmaps):
         Exponent of the density normalization: 0 means none; with ``affinity="gaussian"``, ½ gives
         Fokker–Planck diffusion and 1 the Laplace–Beltrami operator, whatever the density. None
         means 1 with ``affinity="gaussian"`` and 0 otherwise: bandwidths that follow the density
-        leave `alpha` almost nothing to do.
+        leave `alpha` almost nothing to do. A given value therefore makes ``"gaussian"`` the
+        default of `affinity`.
     t : float, default=1.0
         Number of steps of the random walk.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
@@ -120,7 +126,7 @@ class DiffusionMaps(LaplacianEigenmaps):
     >>> angle = turn + 0.7 * np.sin(turn)  # six times denser on one side than on the other
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
     >>> for alpha in (0, 1):  # how far the map is from a circle, with and without the density
-    ...     Y = DiffusionMaps(affinity="gaussian", alpha=alpha).fit_transform(X)
+    ...     Y = DiffusionMaps(alpha=alpha).fit_transform(X)
     ...     radius = np.linalg.norm(Y, axis=1)
     ...     print(round(radius.std() / radius.mean(), 2))
     0.74
@@ -184,9 +190,12 @@ class DiffusionMaps(LaplacianEigenmaps):
         density = np.asarray(W.sum(axis=1)).ravel()
         density[density == 0] = 1.0  # isolated points of a given matrix
         max_density = float(density.max())
-        factor = sparse.diags_array((density / max_density) ** -alpha)
+        with np.errstate(over="ignore", invalid="ignore"):  # checked next
+            factor = sparse.diags_array((density / max_density) ** -alpha)
+            normalized = sparse.csr_array(factor @ W @ factor)
+        check_normalized(normalized, alpha, max_density / float(density.min()))
         return weighted._replace(
-            matrix=sparse.csr_array(factor @ W @ factor),
+            matrix=normalized,
             source=RandomWalkWeights(weighted.source, own, factor, alpha, max_density),
         )
 
@@ -197,15 +206,18 @@ class DiffusionMaps(LaplacianEigenmaps):
         return 1.0 if fixed else 0.0
 
     def _default_affinity(self, graph: NeighborGraph) -> Affinity:
+        if self.alpha is not None:  # it has an effect only on weights of one width
+            return Gaussian()
         perplexity = self._perplexity_per_neighbor * float(np.median(np.diff(graph.indptr)))
         return Entropic(min(DEFAULT_PERPLEXITY, max(1.0, perplexity)))
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         affinity = super()._affinity_of(graph)
-        if self.affinity == "gaussian" and self.gamma is None:
+        if not isinstance(affinity, Gaussian):
+            return affinity
+        if affinity.gamma is None and affinity is not self.affinity:
             affinity = Gaussian(gamma=fastest_growth(graph))
-        if isinstance(affinity, Gaussian):
-            self.gamma_ = affinity.gamma
+        self.gamma_ = affinity.gamma
         return affinity
 
     def _components(self, problem: SpectralProblem, weighted: TrainingWeights) -> list[IntArray]:
@@ -219,9 +231,9 @@ class DiffusionMaps(LaplacianEigenmaps):
         It compares how often random walks of all lengths from two points visit each point
         (Haghverdi et al. 2016): √Σₖ (ℓₖ/(1 − ℓₖ))²·(ψₖ(i) − ψₖ(root))². Use it to order points
         along a process that starts at the root, such as cells that differentiate. The sum has the
-        `n_components` eigenpairs of the fit, those with ℓ > 0, so distances are lower bounds. A
-        warning says if the last of them is not negligible; 15 usually suffice. The number of
-        steps `t` does not matter.
+        `n_components` eigenpairs of the fit, so distances are lower bounds. A warning says if the
+        last of them is not negligible; 15 usually suffice. The number of steps `t` does not
+        matter.
 
         Parameters
         ----------
@@ -259,19 +271,31 @@ class DiffusionMaps(LaplacianEigenmaps):
             bound = len(self.embedding_)
             known = int(check_below("root", check_count("root", root, 0), bound, "n_samples"))
         else:
-            row = self._read_new(np.reshape(root, (1, -1)) if np.ndim(root) == 1 else root)
-            if row.shape[0] != 1:
-                raise ValueError(f"root has {row.shape[0]} rows; pass one")
+            row = self._root_row(root)
             known = int(self._identical_training_rows(row)[0])
-            if known < 0:
-                f, component = extension.component_coordinates(row)
-                return f[0], int(component[0])
-        if self.component_labels_[known] < 0:
+        if known >= 0:
+            F, labels = extension.functions[[known]], self.component_labels_[[known]]
+        else:
+            F, labels = extension.functions_at(row)
+        if labels[0] < 0:
+            what = f"training point {known}" if known >= 0 else "a new row"
             raise ValueError(
-                f"the root, training point {known}, is not embedded, because it is not in the "
-                "largest connected component; pass another one, or disconnected='separate'"
+                f"the root, {what}, is not embedded, because it is not in the largest connected "
+                "component; pass another one, or disconnected='separate'"
             )
-        return extension.functions[known], int(self.component_labels_[known])
+        return F[0], int(labels[0])
+
+    def _root_row(self, root: Any) -> Matrix:
+        """Return a root that is not an index as a matrix of one row."""
+        if np.ndim(root) == 0:
+            raise TypeError(
+                f"root={root!r} must be the index of a training point, an int, or a row of data, "
+                f"an array of n_features={self.n_features_in_} values"
+            )
+        row = self._read_new(np.reshape(root, (1, -1)) if np.ndim(root) == 1 else root)
+        if row.shape[0] != 1:
+            raise ValueError(f"root has {row.shape[0]} rows; pass one")
+        return row
 
     def _make_posed(self, **fields: Any) -> "PosedRandomWalk":
         return PosedRandomWalk(**fields, t=check_nonnegative("t", self.t))
@@ -294,11 +318,19 @@ class PosedRandomWalk(PosedLaplacian):
     t: float
 
     def functions(self, spectra: Spectra) -> Array:
-        """Return ℓᵗ·ψ, (n, k), for each component."""
+        """Return ψ, (n, k), for each component."""
         F = super().functions(spectra)
-        for rows, values in zip(self.components, spectra.values, strict=True):
-            F[rows] *= np.sqrt(self.degree[rows].sum()) * decay(values, self.t)
+        for rows in self.components:
+            F[rows] *= np.sqrt(self.degree[rows].sum())
         return F
+
+    def coordinates(self, spectra: Spectra) -> Array:
+        # Rows that are not embedded have the label -1; their functions are zero.
+        return self.functions(spectra) * decay(spectra.values, self.t)[self.labels]
+
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> KernelExtension:
+        extension: Any = super().extend(spectra, layout, embedding)
+        return replace(extension, scales=decay(spectra.values, self.t))
 
     def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         found = super().fitted_attributes(spectra, Y, extension)
@@ -308,6 +340,15 @@ class PosedRandomWalk(PosedLaplacian):
 def decay(values: Array, t: float) -> Array:
     """Return ℓᵗ for eigenvalues 1 − ℓ of the Laplacian."""
     return np.asarray(np.maximum(1 - values, 0.0) ** t)
+
+
+def check_normalized(W: sparse.csr_array, alpha: float, ratio: float) -> None:
+    """Raise ValueError if weights divided by densities, with this largest ratio, overflow."""
+    if not W.data.max(initial=0.0) <= LARGEST_ENTRY:
+        raise ValueError(
+            f"alpha={alpha} is too large: weights divided by densities that differ by a factor of "
+            f"{ratio:.3g}, to this power, overflow; pass alpha=1 or less"
+        )
 
 
 def _self_weights(source: WeightRows, data: Input) -> Array:

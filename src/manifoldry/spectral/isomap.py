@@ -36,7 +36,8 @@ class Isomap(SpectralEmbedder):
     graph, which approximate distances along the manifold. Use it for the global shape of one
     connected, evenly sampled manifold. A convex manifold that was bent without stretching is
     recovered with its distances; holes distort the embedding, and a single edge between layers
-    that are far apart on the manifold (a short circuit) can distort it completely.
+    that are far apart on the manifold (a short circuit) can distort it completely. Saved models do
+    not contain the geodesic distances: a loaded one computes them again in its first `transform`.
 
     Parameters
     ----------

@@ -200,17 +200,21 @@ def all_coincide_message(n: int, parameter_to_increase: str = "n_neighbors") -> 
     )
 
 
-def coupled_components(A: Any, negligible: float = 1e-14) -> IntArray:
+def coupled_components(A: Any, negligible: float = 1e-14, vanishing: float = 1e-120) -> IntArray:
     """Return the connected component of each row of a symmetric operator.
 
-    Entries Aᵢⱼ up to `negligible` · √(|Aᵢᵢ Aⱼⱼ|) count as zero.
+    Entries Aᵢⱼ up to `negligible` · √(|Aᵢᵢ Aⱼⱼ|) count as zero. So do entries up to `vanishing`
+    times the largest, such as weights between two outliers: squares of still smaller ones
+    underflow in an eigenproblem of their own.
     """
     if isinstance(A, np.ndarray):
-        return _dense_components(A, negligible)
+        return _dense_components(A, negligible, vanishing)
     A = sparse.csr_array(A)
     root = np.sqrt(np.abs(A.diagonal()))
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    strong = np.abs(A.data) > negligible * root[rows] * root[A.indices]
+    size = np.abs(A.data)
+    strong = size > negligible * root[rows] * root[A.indices]
+    strong &= size > vanishing * size.max(initial=0.0)
     if not strong.all():
         A = sparse.csr_array((A.data[strong], (rows[strong], A.indices[strong])), shape=A.shape)
     # In a symmetric matrix strong components are connected components, and found faster.
@@ -218,18 +222,18 @@ def coupled_components(A: Any, negligible: float = 1e-14) -> IntArray:
     return labels
 
 
-def _dense_components(A: Array, negligible: float) -> IntArray:
+def _dense_components(A: Array, negligible: float, vanishing: float) -> IntArray:
     """Like `coupled_components` for a dense operator, by breadth-first search from the first row.
 
     Mostly all rows are connected; only if not, all components are computed.
     """
     reached = np.zeros(len(A), dtype=bool)
-    root = np.sqrt(np.abs(A.diagonal()))
+    root, least = np.sqrt(np.abs(A.diagonal())), vanishing * max(A.max(), -A.min())
     front = np.array([0])
     while len(front):
         reached[front] = True
-        strong = np.abs(A[front]) > negligible * root[front, None] * root
+        strong = np.abs(A[front]) > np.maximum(negligible * root[front, None] * root, least)
         front = np.flatnonzero(strong.any(axis=0) & ~reached)
     if reached.all():
         return np.zeros(len(A), dtype=np.intp)
-    return coupled_components(sparse.coo_array(A), negligible)
+    return coupled_components(sparse.coo_array(A), negligible, vanishing)

@@ -31,7 +31,7 @@ def pseudotime_from(
     _warn_if_truncated(weights, int(rows.sum()), negligible)
     F, degree = extension.functions[rows], extension.degree[rows]
     norms = np.sqrt(degree @ F**2 / degree.sum())
-    # Functions that the number of steps or the size of the component made zero contribute nothing.
+    # Functions beyond the size of a small component are zero and contribute nothing.
     scale = np.divide(weights, norms, out=np.zeros_like(norms), where=norms > 0)
     out = np.where(labels < 0, np.nan, np.inf)
     out[rows] = np.linalg.norm((F - root) * scale, axis=1)

@@ -16,7 +16,7 @@ from manifoldry.eigen import SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.laplacian import KernelWeights, Normalization
 from manifoldry.extension.weight_function import FunctionWeights
-from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
+from manifoldry.neighbors.disconnected import GIVEN_WEIGHTS, VANISHING_WEIGHTS
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
@@ -32,7 +32,13 @@ from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import IntArray, Matrix, RandomState
 from manifoldry.util.validation import plan_memory
 
-_AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
+# Names of affinities, and what connects a disconnected graph of each.
+_AFFINITIES = {
+    "nearest_neighbors": "raise n_neighbors",
+    "rbf": "lower gamma",
+    "precomputed": GIVEN_WEIGHTS.remedy,
+    "precomputed_nearest_neighbors": "pass the distances of more neighbors and raise n_neighbors",
+}
 
 
 @shared_docs
@@ -185,16 +191,17 @@ class SpectralEmbedding(LaplacianEigenmaps):
         if count == len(labels):
             raise ValueError(no_neighbors_message(count))
         if count > 1:
+            remedy = _AFFINITIES.get(str(self.affinity), GIVEN_WEIGHTS.remedy)  # or a function
             warn(
                 f"the graph has {count} connected components, so the first {count - 1} coordinates "
-                "are constant on each of them, as in scikit-learn; raise n_neighbors, or use "
+                f"are constant on each of them, as in scikit-learn; {remedy}, or use "
                 "LaplacianEigenmaps, which embeds each component separately",
                 DisconnectedGraphWarning,
             )
         return [np.arange(problem.n)]
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
-        if self.affinity not in _AFFINITIES:
+        if self.affinity not in tuple(_AFFINITIES):
             names = ", ".join(map(repr, _AFFINITIES))
             raise ValueError(f"affinity={self.affinity!r} must be one of {names}, or a function")
         return Binary(symmetrize="mean")

@@ -71,6 +71,7 @@ class TangentEmbedder(SpectralEmbedder):
         self.neighbor_search_ = graph.search
         _check_distinct_neighbors(graph)
         alignment = self._alignment(graph)
+        self.laplacian_weight_ = alignment.laplacian_weight
         problem = alignment_problem(alignment)
         if self.laplacian_weight is None:
             warn_if_regularized(alignment)
@@ -184,10 +185,6 @@ class PosedTangentAlignment(PosedAlignment):
         warn_if_misplaced(fit.count_misplaced(Y, largest), len(largest))
         return Y
 
-    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        weight = self.alignment.laplacian_weight
-        return super().fitted_attributes(spectra, Y, extension) | {"laplacian_weight_": weight}
-
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> LocalAffine:
         members = with_itself(self.graph)
         # Coordinates of different components are unrelated: the point replaces such neighbors.
@@ -215,10 +212,11 @@ def warn_if_regularized(alignment: TangentAlignment) -> None:
     if alignment.laplacian_weight > 0:
         warn(
             f"tangent spaces of n_components={alignment.n_components} dimensions do not fit the "
-            f"data: their misfit is {alignment.misfit:.2f}, where 0 is a surface and 1 means that "
-            "all directions are alike. The Laplacian of the neighbor graph was added, with "
-            f"laplacian_weight_={alignment.laplacian_weight:.2f}. LaplacianEigenmaps or a larger "
-            "n_components may suit the data better",
+            f"data: their misfit is {alignment.misfit:.2f}, more than {alignment.acceptable_misfit} "
+            "(0 is a surface, 1 means that all directions are alike). The Laplacian of the "
+            f"neighbor graph was added, with laplacian_weight_={alignment.laplacian_weight:.2f}. "
+            "Pass laplacian_weight=0 to align tangent spaces alone, or a weight of your choice; "
+            "LaplacianEigenmaps or a larger n_components may suit the data better",
             TangentSpaceWarning,
         )
 
