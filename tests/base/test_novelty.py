@@ -39,7 +39,7 @@ def test_assess_has_a_verdict(digits):
     model = mf.PCA(2).fit(seen)
     alike, unlike = (assess(seen, model, new=rows) for rows in (held, zeros))
     assert (alike.new_rows_differ, unlike.new_rows_differ) == (False, True)
-    assert "The new rows are like the training data" in alike.summary
+    assert "By distance the new rows cannot be told from the training data" in alike.summary
     assert "of the new rows are unlike anything the model was fitted on" in unlike.summary
     assert unlike.metrics["unlike_rows"] == (model.novelty(zeros) > 2).mean()
     assert np.array_equal(unlike.novelty, model.novelty(zeros))

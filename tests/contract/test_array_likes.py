@@ -242,6 +242,18 @@ def annotated(request):
     return request.param
 
 
+def test_labels_in_another_order_are_refused(annotated):
+    frame = pd.DataFrame(X, index=[f"row {i}" for i in range(40)])
+    labels = pd.Series(LABELS, index=frame.index)
+    cells = annotated()
+    for data, series in ((frame, labels), (cells, cells.obs["donor"])):
+        mf.assess(data, Y, series)
+        with pytest.raises(ValueError, match=r"in another order; pass labels\.loc"):
+            mf.assess(data, Y, series[::-1])
+    # Another index says nothing about the order.
+    mf.assess(frame, Y, labels.reset_index(drop=True))
+
+
 def test_the_variables_of_an_anndata_are_named_features(annotated):
     model = mf.LaplacianEigenmaps(2, n_neighbors=8).fit(annotated())
     assert list(model.feature_names_in_[:2]) == ["gene 0", "gene 1"]

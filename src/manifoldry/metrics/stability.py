@@ -118,7 +118,7 @@ class Stability:
         worse = self.difference.high < 0
         yield (
             f"Points embedded by transform differ by {self.out_of_sample}: "
-            + ("a refit is more accurate." if worse else "transform is as accurate as a refit.")
+            + ("a refit is more accurate." if worse else "no more than those of a refit.")
         )
 
 

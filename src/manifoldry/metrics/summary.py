@@ -262,7 +262,10 @@ def _new_rows(results: AssessmentResults) -> Iterator[str]:
             "positions are not reliable, and novelty shows which rows they are."
         )
     else:
-        yield f"The new rows are like the training data: {fraction} have a novelty above 2."
+        yield (
+            f"By distance the new rows cannot be told from the training data: {fraction} have a "
+            "novelty above 2."
+        )
 
 
 def _few(results: AssessmentResults) -> Iterator[str]:

@@ -295,6 +295,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         row = self._read_new(np.reshape(root, (1, -1)) if np.ndim(root) == 1 else root)
         if row.shape[0] != 1:
             raise ValueError(f"root has {row.shape[0]} rows; pass one")
+        self._distance_from_data.warn_if_far(row)
         return row
 
     def _make_posed(self, **fields: Any) -> "PosedRandomWalk":

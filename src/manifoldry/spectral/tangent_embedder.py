@@ -182,7 +182,8 @@ class PosedTangentAlignment(PosedAlignment):
             Y[rows] = V[rows] @ fit.fit(V, rows)
         largest = self.components[0]
         warn_if_degenerate(Y[largest])
-        warn_if_misplaced(fit.count_misplaced(Y, largest), len(largest))
+        misplaced = fit.count_misplaced(Y, largest)
+        warn_if_misplaced(misplaced, len(largest), self.alignment.laplacian_weight)
         return Y
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> LocalAffine:
@@ -212,11 +213,11 @@ def warn_if_regularized(alignment: TangentAlignment) -> None:
     if alignment.laplacian_weight > 0:
         warn(
             f"tangent spaces of n_components={alignment.n_components} dimensions do not fit the "
-            f"data: their misfit is {alignment.misfit:.2f}, more than {alignment.acceptable_misfit} "
+            f"data: their misfit is {alignment.misfit:.2f}, above {alignment.acceptable_misfit} "
             "(0 is a surface, 1 means that all directions are alike). The Laplacian of the "
             f"neighbor graph was added, with laplacian_weight_={alignment.laplacian_weight:.2f}. "
-            "Pass laplacian_weight=0 to align tangent spaces alone, or a weight of your choice; "
-            "LaplacianEigenmaps or a larger n_components may suit the data better",
+            "Pass laplacian_weight=0 to align tangent spaces alone. For a sheet with noise raise "
+            "n_neighbors or use Isomap or MVU; for clusters use LaplacianEigenmaps",
             TangentSpaceWarning,
         )
 
@@ -234,13 +235,16 @@ def warn_if_degenerate(Y: Array, thin: float = 1e-6) -> None:
         )
 
 
-def warn_if_misplaced(count: int, n: int) -> None:
-    """Warn about points that are much farther away than the path to them."""
+def warn_if_misplaced(count: int, n: int, weight: float, helpful: float = 0.1) -> None:
+    """Warn about points that are much farther away than the path to them.
+
+    `weight` is that of the Laplacian; one that is `helpful` or larger does not help any more.
+    """
     if count:
+        remedy = f" or pass laplacian_weight={helpful}" if weight < helpful else ""
         warn(
             f"{count} of {n} points are connected to the others by too few neighbors and are "
-            "placed several times too far from them; raise n_neighbors or pass "
-            "laplacian_weight=0.1",
+            f"placed several times too far from them; raise n_neighbors{remedy}",
             DisconnectedGraphWarning,
         )
 

@@ -79,6 +79,8 @@ def labels_of(labels: Any, *sources: Any, name: str = "labels") -> Any:
     """Return labels: an array-like, or a column of ``obs`` of the first source that has one."""
     found = [each for each in map(annotated_of, sources) if each is not None]
     if not isinstance(labels, str):
+        for source in sources:
+            _check_same_order(labels, source, name)
         return array_like(labels, name)
     if not found:
         raise TypeError(
@@ -88,6 +90,20 @@ def labels_of(labels: Any, *sources: Any, name: str = "labels") -> Any:
     if labels not in found[0].obs:
         raise ValueError(f"{name}={labels!r} is not in obs, which has {_keys(found[0].obs)}")
     return found[0].obs[labels]
+
+
+def _check_same_order(labels: Any, source: Any, name: str) -> None:
+    """Raise ValueError if two pandas indexes have the same entries in different orders."""
+    annotated = annotated_of(source)
+    ours: Any = getattr(labels, "index", None)
+    theirs: Any = getattr(source if annotated is None else annotated.obs, "index", None)
+    if not (hasattr(ours, "sort_values") and hasattr(theirs, "sort_values")):
+        return
+    if not ours.equals(theirs) and ours.sort_values().equals(theirs.sort_values()):
+        raise ValueError(
+            f"the index of {name} has the entries of that of the data in another order; pass "
+            f"{name}.loc[X.index], or {name}.to_numpy() if the rows correspond"
+        )
 
 
 def check_not_times(values: Any, name: str = "X") -> None:
