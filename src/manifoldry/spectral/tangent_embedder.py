@@ -212,8 +212,9 @@ def warn_if_regularized(alignment: TangentAlignment) -> None:
     if alignment.laplacian_weight > 0:
         warn(
             f"tangent spaces of n_components={alignment.n_components} dimensions do not fit the "
-            f"data: their misfit is {alignment.misfit:.2f}, more than {alignment.acceptable_misfit} "
-            "(0 is a surface, 1 means that all directions are alike). The Laplacian of the "
+            f"data: their misfit is {alignment.misfit:.2f}, more than "
+            f"{alignment.acceptable_misfit} (0 is a surface, 1 means that all directions are "
+            "alike). The Laplacian of the "
             f"neighbor graph was added, with laplacian_weight_={alignment.laplacian_weight:.2f}. "
             "Pass laplacian_weight=0 to align tangent spaces alone, or a weight of your choice; "
             "LaplacianEigenmaps or a larger n_components may suit the data better",
