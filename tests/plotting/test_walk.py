@@ -87,3 +87,14 @@ def test_errors():
         plot_walk(path.coordinates, model)
     with pytest.raises(ValueError, match="3 columns"):
         plot_walk(path, IMAGES[:, :3])
+
+
+def test_photographs_and_colors():
+    X = np.random.default_rng(0).uniform(size=(40, 12))
+    model = PCA(2).fit(X)
+    walk = model.walk(X, 0, 5)
+    gray = plot_walk(walk, model, image_shape=(3, 4), image_cmap="gray")
+    assert gray.figure.axes[-1].images[0].get_cmap().name == "gray"
+    color = plot_walk(walk, model, image_shape=(2, 2, 3))
+    assert color.figure.axes[-1].images[0].get_array().shape[::2] == (2, 3)
+    assert {text.get_text() for text in color.texts} >= {"start", "end"}

@@ -21,7 +21,8 @@ def plot_walk(
     embedding: Any,
     color: Any = None,
     *,
-    image_shape: tuple[int, int] | None = None,
+    image_shape: tuple[int, ...] | None = None,
+    image_cmap: Any = "gray_r",
     n_images: int = 8,
     ax: Axes | None = None,
     **options: Any,
@@ -36,9 +37,12 @@ def plot_walk(
         The embedding, as for `plot_embedding`.
     color : str or array-like of shape (n_samples,), default=None
         As for `plot_embedding`.
-    image_shape : (int, int), default=None
-        Height and width of the images that the rows of the data are; None draws no images. They
-        are drawn in a strip below; the dots on the path are their positions, from left to right.
+    image_shape : (int, int) or (int, int, 3), default=None
+        Height and width of the images that the rows of the data are, and 3 for colors; None draws
+        no images. They are drawn in a strip below, that of the start at the left; the dots on the
+        path are their positions.
+    image_cmap : str or Colormap, default="gray_r"
+        Colormap of the images: "gray_r" for ink on paper, "gray" for photographs.
     n_images : int, default=8
         Number of images, equally spaced over the points of the walk. Those of a walk without
         ``n_steps`` are training images; with it, most are blends of two neighboring ones.
@@ -78,13 +82,15 @@ def plot_walk(
     ax = plot_embedding(embedding, color, ax=ax, **options)
     ax.plot(*path.T, color=TEXT_COLOR, linewidth=1.6, zorder=3)
     ax.plot(*path[shown].T, "o", color=TEXT_COLOR, markersize=4, zorder=3)
+    for text, end in (("start", path[0]), ("end", path[-1])):
+        ax.annotate(text, end, xytext=(4, 4), textcoords="offset points", color=TEXT_COLOR)
     if image_shape is not None:
         images = np.hstack([row.reshape(image_shape) for row in walk.data[shown]])
-        _draw_strip(ax, images, enlarge=is_new)
+        _draw_strip(ax, images, image_cmap, enlarge=is_new)
     return ax
 
 
-def _image_steps(walk: Any, shape: tuple[int, int] | None, n_images: int) -> Any:
+def _image_steps(walk: Any, shape: tuple[int, ...] | None, n_images: int) -> Any:
     """Indices of the steps that are marked: those with images, or both ends."""
     n = len(walk.coordinates)
     if shape is None:
@@ -100,9 +106,9 @@ def _image_steps(walk: Any, shape: tuple[int, int] | None, n_images: int) -> Any
     return np.round(np.linspace(0, n - 1, count)).astype(int)
 
 
-def _draw_strip(ax: Any, images: Array, *, enlarge: bool) -> None:
+def _draw_strip(ax: Any, images: Array, cmap: Any, *, enlarge: bool) -> None:
     """Draw images, side by side in one array, below the axes, in a part of their place."""
-    height, width = images.shape
+    height, width = images.shape[:2]
     if enlarge:  # the axes are square
         figure_width, figure_height = ax.figure.get_size_inches()
         ax.figure.set_size_inches(figure_width, figure_height * (1 + height / width))
@@ -110,7 +116,7 @@ def _draw_strip(ax: Any, images: Array, *, enlarge: bool) -> None:
     else:
         fraction = height / width * ax.bbox.width / ax.bbox.height
     strip = _lower_part(ax, min(fraction, 1 / 3))
-    strip.imshow(images, cmap="gray_r", aspect="equal")
+    strip.imshow(images, cmap=cmap, aspect="equal")
     strip.set_anchor("NW")
     strip.set_axis_off()
 
