@@ -1,6 +1,6 @@
 """Embed handwritten digits with every method, embed unseen ones, and decode positions into digits.
 
-Run with ``make demo``; it takes about a minute and writes ``demo.png``.
+Run with ``make demo``; it takes one to two minutes and writes ``demo.png``.
 """
 
 import warnings
