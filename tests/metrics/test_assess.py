@@ -99,7 +99,7 @@ def test_labels_that_are_not_groups_are_refused(labels):
 @pytest.mark.parametrize("missing", [np.nan, None])
 def test_missing_labels_are_found_before_the_work(missing, monkeypatch):
     module = sys.modules["manifoldry.metrics.assess"]  # the function hides its module
-    monkeypatch.setattr(module, "compare", lambda *_: pytest.fail("metrics were computed"))
+    monkeypatch.setattr(module, "compare_ranks", lambda *_: pytest.fail("metrics were computed"))
     labels = np.array(list("ab") * 75, dtype=object)
     labels[7] = missing
     with pytest.raises(ValueError, match=r"labels are missing .* for 1 of 150 points"):
