@@ -479,7 +479,7 @@ def largest_fraction(Y):
 @pytest.mark.parametrize("method", SHEET)
 @pytest.mark.parametrize("X", [StandardScaler().fit_transform(load_digits().data[:900]), cloud()])
 def test_no_point_holds_most_of_the_variance(method, X):
-    with pytest.warns(TangentSpaceWarning, match=r"0\.\d\d, more than 0\.15.*laplacian_weight=0 "):
+    with pytest.warns(TangentSpaceWarning, match=r"0\.\d\d, above 0\.15.*laplacian_weight=0 "):
         model = method(2).fit(X)
     assert 0 < model.laplacian_weight_ < 1
     assert largest_fraction(model.embedding_) < 0.05

@@ -193,7 +193,8 @@ class DiffusionMaps(LaplacianEigenmaps):
         with np.errstate(over="ignore", invalid="ignore"):  # checked next
             factor = sparse.diags_array((density / max_density) ** -alpha)
             normalized = sparse.csr_array(factor @ W @ factor)
-        check_normalized(normalized, alpha, max_density / float(density.min()))
+        if max_density <= LARGEST_ENTRY:  # otherwise the given weights are too large
+            check_normalized(normalized, alpha, max_density / float(density.min()))
         return weighted._replace(
             matrix=normalized,
             source=RandomWalkWeights(weighted.source, own, factor, alpha, max_density),
