@@ -115,7 +115,7 @@ def test_commute_times_are_those_of_the_pseudo_inverse(modules):
     model = modules["commute_time"].CommuteTime(39, n_neighbors=6, eigen_solver="dense")
     W = model.pose(X).W.toarray()
     assert connected_components(W)[0] == 1
-    L = np.linalg.pinv(np.diag(W.sum(axis=1)) - W)
+    L = np.linalg.pinv(np.diag(W.sum(axis=1)) - W, 1e-12, hermitian=True)
     expected = W.sum() * (np.diag(L)[:, None] + np.diag(L) - 2 * L)
     Y = model.fit(X).embedding_
     np.testing.assert_allclose(((Y[:, None] - Y) ** 2).sum(axis=2), expected, atol=1e-8 * W.sum())
