@@ -167,3 +167,16 @@ def test_a_fit_that_fails_keeps_the_former_model(density, X):
             model.fit(np.zeros((10, 2)))
     assert np.array_equal(model.score_samples(X), expected)
     assert model.n_features_in_ == 3
+
+
+def test_an_interrupted_fit_keeps_the_former_model(density, X, monkeypatch):
+    model = clone(density).fit(X)
+    before = model.score_samples(X)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(model), "_learn", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:40] * 2)
+    assert np.array_equal(model.score_samples(X), before)

@@ -149,6 +149,7 @@ def test_far_coordinates_and_distances(model, X):
     for x, y in zip(far, data, strict=True):
         nearest = np.argsort(((x - model.embedding_) ** 2).sum(axis=1))[:3]
         scale = energy(x, y)
+        # The function is called at once, so the loop variables are those of this pass.
         best = least(lambda v: energy(x, v) / scale, [y, *train[nearest]])  # noqa: B023
         assert best.fun > 1 - 1e-4
     assert (distance[:3] < 3).all()

@@ -17,6 +17,7 @@ class Fault(NamedTuple):
     new: str
 
 
+# Lines of the source are quoted as they stand, however long.
 # fmt: off
 # ruff: noqa: E501
 FAULTS = [

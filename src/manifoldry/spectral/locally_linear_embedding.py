@@ -127,7 +127,7 @@ class LocallyLinearEmbedding(SpectralEmbedder):
     _accepts_graphs = True
 
     @property
-    def needs_dimension(self) -> bool:  # type: ignore[override]
+    def needs_dimension(self) -> bool:  # type: ignore[override]  # it depends on `method`
         """Whether the eigenproblem depends on the number of coordinates."""
         return self._estimator().needs_dimension
 
