@@ -35,6 +35,7 @@ from manifoldry.optimize.homotopy import Homotopy, HomotopyRun
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
+from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array, RandomState
 
 
@@ -137,7 +138,8 @@ class NeighborEmbedder(IterativeEmbedder):
         self.n_jobs = n_jobs
 
     def _pose(self, data: Input) -> PosedNeighbors:
-        graph = self._neighbor_graph(data)
+        with memory_remedy(self._fewer_neighbors):
+            graph = self._neighbor_graph(data)
         self.neighbor_search_ = graph.search
         check_edges(graph)
         degree = float(np.median(np.diff(graph.indptr)))  # of a graph that was passed
@@ -196,6 +198,13 @@ class NeighborEmbedder(IterativeEmbedder):
         if rule.has_given_width:
             return n - 1
         return rule.neighbors(n) or neighbors_for(self._perplexity(n, n - 1), n)
+
+    @property
+    def _fewer_neighbors(self) -> str:
+        """How to get a graph with fewer neighbors."""
+        if self.affinity is None and self.gamma is None:
+            return "pass a smaller perplexity"
+        return "pass a NeighborGraph with fewer neighbors to fit"
 
     def _default_perplexity(self, n: int) -> float:
         """The default perplexity for `n` points."""

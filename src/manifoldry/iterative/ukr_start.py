@@ -18,6 +18,7 @@ from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import Optimizer, Solution
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
+from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array
 
 
@@ -61,7 +62,8 @@ class StartSearch:
     def best(self) -> Array:
         """The best of principal components, Isomap and the elastic embedding."""
         for init in self._candidates():
-            self.scaled(init)
+            with memory_remedy("pass init='pca'"):
+                self.scaled(init)
         return min(self.found.values(), key=lambda found: found[0])[1]
 
     def summary(self, unit: float) -> str:

@@ -326,7 +326,7 @@ def _from_index(
             raise ValueError(f"pass n_neighbors={n_neighbors} or radius={radius}, not both")
         few = spread_rows(n, counted_first)
         count = index.within(X[few], check_positive("radius", radius)).indptr[-1]
-        _plan(float(n) * count / len(few), n, f"radius={radius}", "pass a smaller one")
+        _plan(float(n) * count / len(few), n, f"radius={radius}", "pass a smaller radius")
         edges = without(index.within(X, radius), itself)
         neighbor_radius, last_neighbor = np.full(n, float(radius)), np.full(n, n)
         return NeighborGraph(*edges, index, neighbor_radius, last_neighbor, radius=float(radius))
@@ -334,7 +334,7 @@ def _from_index(
         k = min(DEFAULT_NEIGHBORS, index.min_stored(X))
     else:
         k = resolve_neighbors(n_neighbors, n)
-    _plan(float(n) * (k + 1), n, f"n_neighbors={k}", "pass fewer")
+    _plan(float(n) * (k + 1), n, f"n_neighbors={k}", "pass a smaller n_neighbors")
     indices, distances, recall = index.reference_neighbors(X, k)
     edges = Edges.of(indices, distances)
     neighbor_radius, last_neighbor = distances[:, -1].copy(), indices[:, -1].copy()

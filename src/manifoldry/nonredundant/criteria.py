@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +22,7 @@ from manifoldry.nonredundant.smoother import (
     smoother_functions,
 )
 from manifoldry.util.cached import cached_property
+from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array, Matrix
 
 # Leave-one-out error, relative to the standard deviation, from which on a coordinate counts as
@@ -256,15 +257,21 @@ def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
     A = problem.operator
     if isinstance(A, Gram):
         factor = A.factor.toarray() if sparse.issparse(A.factor) else A.factor
-        return local_weights(NeighborGraph.build(factor, copy=False))
+        return _local_weights(factor, copy=False)
     if problem.largest and not sparse.issparse(A):
         own = A.diagonal()
         squares = np.maximum(own[:, None] + own - 2 * A, 0.0)
         np.fill_diagonal(squares, 0.0)
-        return local_weights(NeighborGraph.build(np.sqrt(squares), metric="precomputed"))
+        return _local_weights(np.sqrt(squares), metric="precomputed")
     # Off-diagonal entries are weights, and those of a Laplacian, whose small end counts, −weights.
     W = sparse.csr_array(A) if problem.largest else -sparse.csr_array(A)
     W.setdiag(0.0)
     W.data = np.maximum(W.data, 0.0)
     W.eliminate_zeros()
     return W
+
+
+def _local_weights(rows: Array, **options: Any) -> sparse.csr_array:
+    """Weights of the neighbors of each row, whose number is no parameter."""
+    with memory_remedy("use fewer points"):
+        return local_weights(NeighborGraph.build(rows, **options))

@@ -22,6 +22,7 @@ from manifoldry.spectral.lle import LLE
 from manifoldry.spectral.local import check_has_points, check_uniform_neighborhoods
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import check_count, check_option
+from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import IntArray, RandomState
 from manifoldry.util.validation import plan_memory
 
@@ -216,7 +217,8 @@ class ConformalEigenmaps(Embedder):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
-        return basis.fit(graph)
+        with memory_remedy("lower n_basis"):
+            return basis.fit(graph)
 
     def _maps(self, graph: NeighborGraph, labels: IntArray) -> list[ConformalMap]:
         """Return the embedding of each connected component."""

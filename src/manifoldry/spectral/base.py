@@ -13,6 +13,7 @@ from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning, warn
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator
+from manifoldry.util.memory import memory_remedy
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, Matrix
 
@@ -39,7 +40,9 @@ class SpectralEmbedder(Embedder):
         solver = ComponentSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Without a seed every fit uses the same start vectors.
         rng = as_generator(self.random_state, unset=0)
-        self.adopt(posed, solver.solve(posed.problems, self.n_components_, rng))
+        with memory_remedy(f"pass a smaller {self._dimension_parameter}"):
+            spectra = solver.solve(posed.problems, self.n_components_, rng)
+        self.adopt(posed, spectra)
 
     def pose(self, X: Any) -> Posed:
         """Return the eigenproblem of this method for `X`.

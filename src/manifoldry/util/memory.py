@@ -2,6 +2,30 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class NotEnoughMemoryError(MemoryError):
+    """What a computation needs is not free: `need` says how much for what, `remedy` what to do."""
+
+    def __init__(self, need: str, remedy: str) -> None:
+        super().__init__(need, remedy)
+        self.need, self.remedy = need, remedy
+
+    def __str__(self) -> str:
+        return f"{self.need}; {self.remedy}"
+
+
+@contextmanager
+def memory_remedy(remedy: str) -> Iterator[None]:
+    """Replace the remedy of memory errors inside this context.
+
+    For estimators that use parts of others, without having their parameters.
+    """
+    try:
+        yield
+    except NotEnoughMemoryError as error:
+        raise NotEnoughMemoryError(error.need, remedy) from None
 
 
 def available_memory() -> int | None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.util.array_like import array_like, check_not_times, is_annotated
-from manifoldry.util.memory import available_memory
+from manifoldry.util.memory import NotEnoughMemoryError, available_memory
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 # Tolerance of checks of symmetry and zero diagonals, relative to the largest entry.
@@ -170,10 +170,10 @@ def plan_memory(n_bytes: float, what: str, remedy: str) -> None:
     """Raise MemoryError if `n_bytes` exceeds the available memory."""
     available = available_memory()
     if available is not None and n_bytes > available:
-        raise MemoryError(
-            f"{what} needs about {n_bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are "
-            f"free; {remedy}"
+        need = (
+            f"{what} needs about {n_bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free"
         )
+        raise NotEnoughMemoryError(need, remedy)
 
 
 def square_tiles(n: int, side: int = 512) -> list[tuple[slice, slice]]:
