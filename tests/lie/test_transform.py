@@ -1,7 +1,9 @@
 """LieTransform: recovery and extrapolation of known transformations, and invalid input."""
 
 import pickle
+import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,7 +21,8 @@ from manifoldry.exceptions import (
     ManifoldryWarning,
     RankWarning,
 )
-from manifoldry.lie import LieTransform
+from manifoldry.lie import LieTransform, transform
+from manifoldry.util.progress import ProgressReporter
 
 from .conftest import band_limited, cosine, moved, spectral_derivative, translations
 
@@ -481,3 +484,64 @@ def test_wrong_number_of_features(rotation):
 
 def test_warnings_have_one_base_class():
     assert issubclass(RankWarning, ManifoldryWarning)
+
+
+# ---------------------------------------------------------------- flat rows, progress, refits
+
+
+def test_flat_rows_have_uncertain_amounts_and_do_not_count():
+    rng = np.random.default_rng(0)
+    D, flat = spectral_derivative(20), np.arange(200) < 40
+    X, shift = band_limited(200, 20, rng), rng.uniform(-0.5, 0.5, (200, 1))
+    X[flat] = rng.normal(size=(40, 1))
+    X, Y = (rows + 0.1 * rng.normal(size=X.shape) for rows in (X, moved(X, D[None], shift)))
+    with pytest.warns(ManifoldryWarning, match=r"hardly change the rows of 40 of 200 pairs.*noise"):
+        model = LieTransform().fit(X, Y)
+    assert np.array_equal(model.uncertain_, flat)
+    pixel = np.linalg.norm(D)
+    assert np.abs(model.amounts_[flat]).max() > 1.8 * 0.5 * pixel  # shifts are at most 0.5
+    with pytest.warns(ExtensionWarning, match=r"up to 2\.[2-9] times"):
+        model.apply(X, 1.3 * pixel)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        textured = LieTransform().fit(X[~flat], Y[~flat])
+    assert not textured.uncertain_.any()
+
+
+def test_slow_rows_without_noise_are_certain():
+    X, Y, _ = rotated_pairs()
+    X[:10], Y[:10] = 0.01 * X[:10], 0.01 * Y[:10]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not LieTransform(reg=1e-8).fit(X, Y).uncertain_.any()
+
+
+def test_progress(shifts, monkeypatch, capfd):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(transform, "ProgressReporter", partial(ProgressReporter, seconds=0.0))
+    quiet = LieTransform(max_iter=5).fit(shifts.X, shifts.Y)
+    assert capfd.readouterr().err == ""
+    model = LieTransform(max_iter=5, verbose=True).fit(shifts.X, shifts.Y)
+    lines = capfd.readouterr().err.splitlines()
+    step, value = model.n_iter_, model.trace_[-1]
+    assert f"LieTransform: first order, step {step} of at most 5; value {value:.4g}" in lines
+    assert "LieTransform: exponential, round 1 of at most 10, step 1 of at most 5" in lines
+    assert np.array_equal(model.amounts_, quiet.amounts_)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("stage", ["alternate", "refine", "pair_losses"])
+def test_a_fit_that_fails_or_is_interrupted_keeps_the_former_model(
+    stage, error, shifts, monkeypatch
+):
+    model = LieTransform().fit(*rotated_pairs()[:2])
+    state = dict(vars(model))
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(transform, stage, fail)
+    with pytest.raises(error):
+        model.fit(shifts.X, shifts.Y)
+    assert vars(model).keys() == state.keys()
+    assert all(value is state[name] for name, value in vars(model).items())

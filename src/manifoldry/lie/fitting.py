@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +14,13 @@ from scipy.optimize import minimize
 from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.pairs import Pairs, gram_matrix, normalized
 from manifoldry.util.typing import Array
+
+Report: TypeAlias = Callable[[str], None]
+"""Takes a line about the progress of a fit."""
+
+
+def no_report(text: str) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +34,22 @@ class LieFit:
 
 
 def alternate(
-    pairs: Pairs, n_generators: int, max_iter: int, tol: float, rng: np.random.Generator
+    pairs: Pairs,
+    n_generators: int,
+    max_iter: int,
+    tol: float,
+    rng: np.random.Generator,
+    report: Report = no_report,
 ) -> LieFit:
     """Minimize the first-order objective over amounts and generators in turn, monotonically."""
     amounts = annealed_amounts(pairs, initial_amounts(pairs, n_generators, rng))
     G, amounts = normalized(best_generators(pairs, amounts), amounts)
     trace = [pairs.first_order(G, amounts)]
-    for _ in range(max_iter):
+    for step in range(1, max_iter + 1):
         amounts = best_amounts(pairs, G)
         G, amounts = normalized(best_generators(pairs, amounts), amounts)
         trace.append(pairs.first_order(G, amounts))
+        report(f"first order, step {step} of at most {max_iter}; value {trace[-1]:.4g}")
         if trace[-2] - trace[-1] <= tol * trace[-2]:
             return LieFit(G, amounts, np.array(trace), True)
     return LieFit(G, amounts, np.array(trace), False)
@@ -125,6 +140,7 @@ def refine(
     starts: list[Start],
     max_iter: int,
     tol: float,
+    report: Report = no_report,
     *,
     rounds: int = 10,
     margin: float = 1.25,
@@ -137,8 +153,9 @@ def refine(
         (_search_amounts(pairs, *each) for each in starts), key=lambda s: pairs.value(*s)
     )
     trace, converged = [pairs.value(G, amounts)], False
-    for _ in range(rounds):
-        G, amounts, converged = descend(pairs, G, amounts, max_iter, tol)
+    for number in range(1, rounds + 1):
+        stage = f"exponential, round {number} of at most {rounds}"
+        G, amounts, converged = descend(pairs, G, amounts, max_iter, tol, stage, report)
         G, amounts = normalized(G, amounts)
         max_amounts = margin * np.abs(amounts).max(axis=0)
         amounts = AmountSearch(G, pairs.penalty).improve(pairs.X, pairs.Y, max_amounts, amounts)
@@ -166,6 +183,7 @@ def midpoint_start(
     max_iter: int,
     tol: float,
     rng: np.random.Generator,
+    report: Report = no_report,
     *,
     fraction: float = 0.25,
     per_feature: int = 3,
@@ -178,11 +196,11 @@ def midpoint_start(
     """
     length = np.linalg.norm(pairs.X + pairs.Y, axis=1)
     size = np.linalg.norm(pairs.Y - pairs.X, axis=1) / np.where(length > 0, length, 1.0)
-    count = max(int(fraction * len(size)), per_feature * pairs.X.shape[1])
-    smallest = np.argsort(np.where(size > 0, size, np.inf), kind="stable")[:count]
+    n_used = max(int(fraction * len(size)), per_feature * pairs.X.shape[1])
+    smallest = np.argsort(np.where(size > 0, size, np.inf), kind="stable")[:n_used]
     middle = midpoints(pairs)
     subset = Pairs(middle.X[smallest], middle.Y[smallest], pairs.penalty)
-    G = alternate(subset, n_generators, max_iter, tol, rng).G
+    G = alternate(subset, n_generators, max_iter, tol, rng, report).G
     return G, best_amounts(middle, G)
 
 
@@ -193,10 +211,17 @@ def midpoints(pairs: Pairs) -> Pairs:
 
 
 def descend(
-    pairs: Pairs, G: Array, amounts: Array, max_iter: int, tol: float
+    pairs: Pairs,
+    G: Array,
+    amounts: Array,
+    max_iter: int,
+    tol: float,
+    stage: str = "",
+    report: Report = no_report,
 ) -> tuple[Array, Array, bool]:
     """Minimize over generators and amounts jointly by preconditioned L-BFGS."""
     preconditioner, unit = Preconditioner.of(pairs, G, amounts), pairs.value(G, amounts) or 1.0
+    steps = count(1)
 
     def objective(packed: Array) -> tuple[float, Array]:
         value, by_G, by_amounts = pairs.gradient(*preconditioner.unpack(packed))
@@ -206,7 +231,12 @@ def descend(
 
     options: dict[str, Any] = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 20}
     found = minimize(
-        objective, preconditioner.pack(G, amounts), jac=True, method="L-BFGS-B", options=options
+        objective,
+        preconditioner.pack(G, amounts),
+        jac=True,
+        method="L-BFGS-B",
+        options=options,
+        callback=lambda _: report(f"{stage}, step {next(steps)} of at most {max_iter}"),
     )
     return *preconditioner.unpack(found.x), bool(found.nit < max_iter)
 

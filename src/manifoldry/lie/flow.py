@@ -36,6 +36,10 @@ class Flow(ABC):
         """Largest singular value of each generator."""
         return np.array([np.linalg.norm(G, 2) for G in self.G])
 
+    def speeds(self, X: Array) -> Array:
+        """√Σᵢ‖Gᵢx‖² of each row: how fast small amounts move it."""
+        return np.asarray(np.sqrt(sum(((X @ each.T) ** 2).sum(axis=1) for each in self.G)))
+
     def move_by(self, X: Array, amount: Array) -> Array:
         """Transform all rows by the same amounts, (n_generators,), with one matrix exponential."""
         return X @ expm(np.tensordot(amount, self.G, axes=1)).T

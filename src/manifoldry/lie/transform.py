@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.exceptions import ConvergenceWarning, ExtensionWarning, RankWarning, warn
+from manifoldry.exceptions import (
+    ConvergenceWarning,
+    ExtensionWarning,
+    ManifoldryWarning,
+    RankWarning,
+    warn,
+)
 from manifoldry.lie.amounts import AmountSearch
-from manifoldry.lie.fitting import LieFit, alternate, midpoint_start, refine
+from manifoldry.lie.fitting import LieFit, Report, alternate, midpoint_start, refine
 from manifoldry.lie.flow import flow_of
 from manifoldry.lie.pairs import (
     Basis,
@@ -19,6 +26,8 @@ from manifoldry.lie.pairs import (
     check_moving,
     common_unit,
     explained_fraction,
+    pair_losses,
+    uncertain_pairs,
 )
 from manifoldry.util.checks import (
     as_generator,
@@ -27,6 +36,8 @@ from manifoldry.util.checks import (
     check_nonnegative,
     check_positive,
 )
+from manifoldry.util.progress import ProgressReporter
+from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import (
@@ -82,6 +93,8 @@ class LieTransform(BaseEstimator):
         Largest number of iterations of the first stage, and of each L-BFGS run of the second.
     tol : float, default=1e-6
         A stage stops if the relative decrease of its objective is below this.
+    verbose : bool, default=False
+        Whether to report the progress of the fit on stderr, with a bar if rich is installed.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the initialization; ``None`` is a fixed seed.
 
@@ -93,6 +106,10 @@ class LieTransform(BaseEstimator):
         Amounts α of the training pairs.
     loss_ : float
         Σ‖y − exp(Σᵢ αᵢGᵢ)x‖² / Σ‖y − x‖² over the training pairs.
+    uncertain_ : array of bool of shape (n_pairs,)
+        Pairs whose amounts are noise, because the generators hardly change their rows, such as flat
+        patches of images. These do not count as the largest of the training pairs, and a warning
+        says so if they are much larger than the others.
     trace_ : array of shape (n_iter + 1,)
         The first-order objective after each iteration, with its penalty, relative to Σ‖y − x‖²; it
         never increases.
@@ -147,6 +164,7 @@ class LieTransform(BaseEstimator):
         refine: bool = True,
         max_iter: int = 300,
         tol: float = 1e-6,
+        verbose: bool = False,
         random_state: RandomState = None,
     ) -> None:
         self.n_generators = n_generators
@@ -155,6 +173,7 @@ class LieTransform(BaseEstimator):
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
 
     __getstate__ = state_with_version
@@ -162,6 +181,8 @@ class LieTransform(BaseEstimator):
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Fit generators to pairs of rows.
+
+        If this fails, the attributes of an earlier fit are kept.
 
         Parameters
         ----------
@@ -171,6 +192,11 @@ class LieTransform(BaseEstimator):
             The same rows after transformation by unknown amounts.
         """
         self._check_parameters()
+        with replacing_fit(self, private=("_basis", "_flow", "_largest")):
+            self._fit(X, Y)
+        return self
+
+    def _fit(self, X: Any, Y: Any) -> None:
         rng = as_generator(self.random_state, unset=0)
         X, Y = self._read(X, Y, reset=True)
         unit = common_unit(X, Y)
@@ -178,9 +204,10 @@ class LieTransform(BaseEstimator):
         check_moving(X, Y)
         basis = Basis.of(X, Y, self._max_directions(X), rng)
         pairs = self._pairs(basis.coordinates(X), basis.coordinates(Y))
-        self._store(basis, self._solve(pairs, rng))
-        self.loss_ = 1.0 - explained_fraction(X, Y, self._transformed(X, self.amounts_))
-        return self
+        with ProgressReporter(type(self).__name__, bool(self.verbose)) as progress:
+            solution = self._solve(pairs, rng, partial(progress.show, np.nan))
+        self._store(basis, solution)
+        self._measure_pairs(X, Y)
 
     def apply(self, X: Any, amount: Any) -> Array:
         """Transform the rows of `X`: exp(Σᵢ αᵢGᵢ)x.
@@ -268,8 +295,7 @@ class LieTransform(BaseEstimator):
         self, amounts: Array, factor: float = 2.0, small_loss: float = 1e-3
     ) -> None:
         """Warn if the pairs were explained with errors, which grow with the amount."""
-        largest = np.abs(self.amounts_).max(axis=0)
-        ratio = float((np.abs(amounts) / np.where(largest > 0, largest, np.inf)).max(initial=0.0))
+        ratio = self._relative_to_training(amounts)
         if ratio > factor and self.loss_ > small_loss:
             warn(
                 f"amounts are up to {ratio:.2g} times the largest of the training pairs, and a "
@@ -278,6 +304,11 @@ class LieTransform(BaseEstimator):
                 f"{factor:g} times theirs",
                 ExtensionWarning,
             )
+
+    def _relative_to_training(self, amounts: Array) -> float:
+        """Largest ratio of an amount to the largest of the training pairs."""
+        largest = np.where(self._largest > 0, self._largest, np.inf)
+        return float((np.abs(amounts) / largest).max(initial=0.0))
 
     def _check_parameters(self) -> None:
         check_count("n_generators", self.n_generators)
@@ -320,14 +351,14 @@ class LieTransform(BaseEstimator):
             )
         return Pairs(X, Y, self.reg * float((X**2).mean()))
 
-    def _solve(self, pairs: Pairs, rng: np.random.Generator) -> LieFit:
-        options = (self.n_generators, self.max_iter, self.tol, rng)
+    def _solve(self, pairs: Pairs, rng: np.random.Generator, report: Report) -> LieFit:
+        options = (self.n_generators, self.max_iter, self.tol, rng, report)
         solution = alternate(pairs, *options)
         self.trace_, self.n_iter_ = solution.trace, len(solution.trace) - 1
         self.refinement_trace_: Array = np.empty(0)
         if self.refine:
             starts = [(solution.G, solution.amounts), midpoint_start(pairs, *options)]
-            solution = refine(pairs, starts, self.max_iter, self.tol)
+            solution = refine(pairs, starts, self.max_iter, self.tol, report)
             self.refinement_trace_ = solution.trace
         return solution
 
@@ -343,12 +374,29 @@ class LieTransform(BaseEstimator):
                 ConvergenceWarning,
             )
 
+    def _measure_pairs(self, X: Array, Y: Array, inflated: float = 1.5) -> None:
+        """Set the loss, the pairs with uncertain amounts and the largest amount of the others."""
+        transformed = self._transformed(X, self.amounts_)
+        self.loss_ = 1.0 - explained_fraction(X, Y, transformed)
+        speeds = self._flow.speeds(self._basis.coordinates(X))
+        self.uncertain_ = uncertain_pairs(speeds, pair_losses(X, Y, transformed))
+        self._largest = np.abs(self.amounts_[~self.uncertain_]).max(axis=0)
+        excess = self._relative_to_training(self.amounts_)
+        if excess > inflated:
+            warn(
+                f"the generators hardly change the rows of {self.uncertain_.sum()} of {len(X)} "
+                "pairs, such as flat patches of images, so that their amounts are noise, up to "
+                f"{excess:.2g} times those of the others; leave out the pairs where uncertain_ is "
+                "true, or increase reg",
+                ManifoldryWarning,
+            )
+
     def _estimate_amounts(
         self, X: Array, Y: Array, largest: float | None, factor: float = 2.0
     ) -> Array:
         """Amounts up to `largest`, or up to `factor` times those of the training pairs."""
         if largest is None:
-            max_amounts = factor * np.abs(self.amounts_).max(axis=0)
+            max_amounts = factor * self._largest
         else:
             max_amounts = np.full(len(self._flow.G), check_positive("largest", largest))
         X, Y = self._basis.coordinates(X), self._basis.coordinates(Y)
