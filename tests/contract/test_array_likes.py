@@ -143,9 +143,8 @@ def arguments():
                 yield pytest.param(function, name, id=full)
 
 
-@refused
-@pytest.mark.parametrize(("function", "name"), list(arguments()))
-def test_arguments_of_public_functions(function, name, given):
+def given_as(function, name, value):
+    """Valid arguments of a function, one of which is replaced."""
     parameters = inspect.signature(function).parameters
     required = [
         p.name for p in parameters.values() if p.default is p.empty and p.kind != p.VAR_KEYWORD
@@ -157,7 +156,13 @@ def test_arguments_of_public_functions(function, name, given):
     # By title, as the embeddings and curves; colors of a grid may be a dict.
     grids = (plotting.plot_grid, plotting.plot_comparison)
     named = isinstance(ARRAYS[name], dict) or (function in grids and name == "color")
-    refuses(lambda it: function(**(valid | {name: {"map": it} if named else it})), given)
+    return valid | {name: {"map": value} if named else value}
+
+
+@refused
+@pytest.mark.parametrize(("function", "name"), list(arguments()))
+def test_arguments_of_public_functions(function, name, given):
+    refuses(lambda it: function(**given_as(function, name, it)), given)
 
 
 # ---------------------------------------------------------------- dates
@@ -374,3 +379,70 @@ def test_plots_read_an_anndata(annotated):
     assert panels[0].figure.legends[0].get_title().get_text() == "donor"
     plotting.plot_embedding((cells, "X_umap"), "red")  # not a column: a color
     close("all")
+
+
+# ---------------------------------------------------------------- images
+
+
+IMAGES = rng.normal(size=(40, 2, 3))
+STACKS = {
+    "array": IMAGES,
+    "list of arrays": list(IMAGES),
+    "nested lists": IMAGES.tolist(),
+    "read-only": np.broadcast_to(IMAGES[:1], IMAGES.shape),
+}
+STACKED = r"has shape \(40, 2, 3\), a stack of 40 arrays; pass .*reshape.*\(?len\(.*\), -1\)"
+
+
+def refuses_stacks(call):
+    for stack in STACKS.values():
+        with pytest.raises(ValueError, match=STACKED):
+            call(stack)
+
+
+def test_the_remedy_for_a_stack_of_images_works():
+    with pytest.raises(ValueError, match=STACKED) as caught:
+        mf.PCA(1).fit(IMAGES)
+    remedy = str(caught.value).split("pass ")[1].split(", one row")[0]
+    assert remedy == "X.reshape(len(X), -1)"
+    with pytest.raises(ValueError, match=STACKED) as caught:
+        mf.PCA(1).fit(list(IMAGES))
+    remedy = str(caught.value).split("pass ")[1].split(", one row")[0]
+    assert remedy == "numpy.reshape(X, (len(X), -1))"
+    assert np.reshape(list(IMAGES), (len(IMAGES), -1)).shape == (40, 6)
+
+
+def test_estimators_refuse_stacks_of_images(method):
+    refuses_stacks(method.make().fit)
+
+
+@pytest.mark.parametrize("name", ["transform", "inverse_transform", "novelty", "score"])
+def test_methods_of_a_fitted_estimator_refuse_stacks(name):
+    refuses_stacks(getattr(mf.PCA(2).fit(X), name))
+
+
+def test_other_estimators_and_graphs_refuse_stacks():
+    density = mf.ManifoldParzen().fit(X)
+    lie = mf.LieTransform().fit(X, X @ ROTATION)
+    calls = [
+        mf.ManifoldParzen().fit,
+        density.score_samples,
+        mf.MixtureOfFactorAnalyzers().fit,
+        mf.FromDensity(mf.PCA(), mf.ManifoldParzen()).fit,
+        mf.ConformalInverse(mf.PCA()).fit,
+        lambda stack: lie.fit(stack, X),
+        lambda stack: lie.fit(X, stack),
+        lambda stack: lie.apply(stack, 1.0),
+        mf.NeighborGraph.build,
+        mf.NeighborGraph.build(X).query,
+    ]
+    for call in calls:
+        refuses_stacks(call)
+
+
+DATA = ("X", "embedding", "target", "embeddings")
+
+
+@pytest.mark.parametrize(("function", "name"), [p for p in arguments() if p.values[1] in DATA])
+def test_public_functions_refuse_stacks(function, name):
+    refuses_stacks(lambda stack: function(**given_as(function, name, stack)))

@@ -622,7 +622,7 @@ def test_arguments_out_of_bounds(arguments, error, message, X):
         (np.empty((5, 0)), "0 feature"),
         (np.zeros((1, 2)), "minimum of 2"),
         (np.zeros(5), "1D array"),
-        (np.zeros((3, 2, 2)), "dim 3"),
+        (np.zeros((3, 2, 2)), "a stack of 3 arrays"),
         ("a string", "string"),
         (np.array([["a", "b"], ["c", "d"]]), "convert"),
         (np.zeros((3, 2), dtype=complex), "[Cc]omplex"),

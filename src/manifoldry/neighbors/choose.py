@@ -22,7 +22,7 @@ from manifoldry.neighbors.brute import BruteIndex, CosineIndex, scaled_rows
 from manifoldry.neighbors.distances import metric_distances
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.neighbors.nn_descent import NNDescent
-from manifoldry.util.array_like import array_like
+from manifoldry.util.array_like import array_like, check_not_stacked
 from manifoldry.util.checks import check_option
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -203,6 +203,7 @@ def choose_index(
     """
     check_option("search", search, ("auto", "exact", "approximate"))
     X = array_like(X)
+    check_not_stacked(X)
     params = metric_params or {}
     p = _norm(metric, params)
     n_features = X.shape[1]

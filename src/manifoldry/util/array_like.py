@@ -63,6 +63,7 @@ def embedding_like(values: Any, name: str = "embedding") -> Any:
             f"{name} is an AnnData; pass (adata, key) with a key of its obsm, which has "
             f"{_keys(values.obsm)}, or adata.X"
         )
+    check_not_stacked(values, name)
     return array_like(values, name)
 
 
@@ -113,6 +114,33 @@ def check_not_times(values: Any, name: str = "X") -> None:
             f"{name} has dates or durations, whose unit is arbitrary; convert them to numbers, for "
             "example (column - column.min()) / numpy.timedelta64(1, 'D')"
         )
+
+
+def check_not_stacked(values: Any, name: str = "X") -> None:
+    """Raise ValueError for a stack of images or other arrays of more than two dimensions.
+
+    Examples
+    --------
+    >>> check_not_stacked(np.zeros((5, 8, 8)))
+    Traceback (most recent call last):
+    ValueError: X has shape (5, 8, 8), a stack of 5 arrays; pass X.reshape(len(X), -1), ...
+    """
+    shape = tuple(getattr(values, "shape", ()))
+    call = f"{name}.reshape(len({name}), -1)"
+    if isinstance(values, list | tuple) and len(values):  # a list of images, or of lists
+        first = np.shape(values[0]) if _is_nested(values[0]) else ()
+        shape, call = (len(values), *first), f"numpy.reshape({name}, (len({name}), -1))"
+    if len(shape) > 2:
+        raise ValueError(
+            f"{name} has shape {shape}, a stack of {shape[0]} arrays; pass {call}, one row for each"
+        )
+
+
+def _is_nested(row: Any) -> bool:
+    """Whether an item of a list has items with items; only the first of each is looked at."""
+    if not isinstance(row, list | tuple):
+        return getattr(row, "ndim", 0) > 1
+    return len(row) > 0 and (isinstance(row[0], list | tuple) or getattr(row[0], "ndim", 0) > 0)
 
 
 def _main_matrix(annotated: Any, name: str) -> Any:

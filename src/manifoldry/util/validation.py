@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.util.array_like import array_like, check_not_times, is_annotated
+from manifoldry.util.array_like import (
+    array_like,
+    check_not_stacked,
+    check_not_times,
+    is_annotated,
+)
 from manifoldry.util.memory import NotEnoughMemoryError, available_memory
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -68,8 +73,9 @@ def read_array(X: Any, name: str = "X", **options: Any) -> Matrix:
 
 
 def numeric(X: Any, name: str) -> Any:
-    """Return an array-like, of an AnnData its array; refuse masked entries and times."""
+    """Return an array-like, of an AnnData its array; refuse stacks, masked entries and times."""
     X = array_like(X, name)
+    check_not_stacked(X, name)
     check_not_masked(X)
     check_not_times(X, name)
     return X
