@@ -39,7 +39,7 @@ class LongFitWarning(ManifoldryWarning):
 
 
 class NoveltyWarning(ExtensionWarning):
-    """Many new points are unlike the data that the model was fitted on."""
+    """Many new points are unlike the data of the fit, or many positions are off the map."""
 
 
 class RankWarning(ManifoldryWarning):

@@ -1,6 +1,7 @@
 """Novelty on real digits, of wrappers and of other inputs; the contract suite has all methods."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import manifoldry as mf
 from manifoldry.exceptions import NoveltyWarning
+from manifoldry.extension import RelativeDistance
 from manifoldry.metrics import assess, reconstruction
 
 
@@ -169,3 +171,63 @@ def test_distance_on_an_uneven_map():
     model = mf.PCA(2).fit(X)
     _, distance = model.inverse_transform(model.embedding_, return_distance=True)
     assert (distance > 2).mean() <= 0.01
+
+
+# ---------------------------------------------------------------- positions on the map
+
+
+@pytest.fixture(scope="module")
+def mapped(digits):
+    return mf.LaplacianEigenmaps(2).fit(digits[0])
+
+
+def test_positions_of_held_out_rows_are_on_the_map(mapped, digits, recwarn):
+    mapped.inverse_transform(mapped.transform(digits[1]))
+    mapped.inverse_transform(mapped.transform(digits[1])[:1])
+    assert not [w for w in recwarn if w.category is NoveltyWarning]
+
+
+def test_a_grid_around_the_map_is_mostly_off_it(mapped):
+    Y = mapped.embedding_
+    axes = (
+        np.linspace(2 * low, 2 * high, 30) for low, high in zip(Y.min(0), Y.max(0), strict=True)
+    )
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    with pytest.warns(NoveltyWarning, match=r"about \d\d% of 900 positions are off the map"):
+        mapped.inverse_transform(grid)
+
+
+def test_nothing_is_measured_if_the_warning_is_ignored(mapped, monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(RelativeDistance, "of_points", fail)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoveltyWarning)
+        mapped.inverse_transform(mapped.embedding_[:3])
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        mf.NonRedundant(mf.LaplacianEigenmaps(2)),
+        mf.ConformalInverse(mf.PCA(2)),
+        mf.ConformalInverse(TruncatedSVD(2)),
+        mf.FromDensity(mf.PCA(2), n_draws=300, width=0.5),
+        mf.FromDensity(mf.PCA(2), n_draws=300, width=1),
+    ],
+    ids=["NonRedundant", "ConformalInverse", "of scikit-learn", "FromDensity", "wide windows"],
+)
+def test_wrappers_report_positions_off_the_map_once(wrapper, digits, recwarn):
+    model = wrapper.fit(digits[0][:300])
+    Y = model.transform(digits[0][:300])
+    far = Y[:20] + 30 * np.ptp(Y, axis=0)
+    recwarn.clear()
+    model.inverse_transform(far)
+    messages = [str(w.message) for w in recwarn if w.category is NoveltyWarning]
+    assert len(messages) == 1
+    assert "20 of 20 positions are off the map" in messages[0]
+    recwarn.clear()
+    if hasattr(model, "inverse_with_radius"):  # it says which are reliable
+        assert not model.inverse_with_radius(far).reliable.any()
+        assert not [w for w in recwarn if w.category is NoveltyWarning]

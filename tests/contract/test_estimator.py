@@ -467,6 +467,17 @@ class TestInverse:
         rows = model.inverse_transform(np.vstack([far, Y]), return_distance=True)[1]
         assert np.allclose(rows[1:], inside, rtol=1e-7)
 
+    def test_positions_off_the_map_are_reported(self, data_method, fitted, recwarn):
+        model = fitted(data_method)
+        Y = model.embedding_
+        model.inverse_transform(Y)
+        model.inverse_transform(Y[:1])
+        assert not [w for w in recwarn if w.category is NoveltyWarning]
+        far = Y[:15] + 30 * np.ptp(Y, axis=0)
+        for distance in (False, True):
+            with pytest.warns(NoveltyWarning, match="15 of 15 positions are off the map"):
+                model.inverse_transform(far, return_distance=distance)
+
     def test_rows_do_not_depend_on_their_companions(self, data_method, fitted, X_new):
         model = fitted(data_method)
         Z = model.transform(X_new)

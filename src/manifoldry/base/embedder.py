@@ -26,8 +26,8 @@ from manifoldry.extension.regressor import (
 )
 from manifoldry.extension.relative_distance import (
     DataDistance,
-    RelativeDistance,
     UnknownDistance,
+    distances_on_map,
 )
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
@@ -242,7 +242,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Compute data from coordinates.
+        """Compute data from coordinates. Warns if many of them are far from the embedding.
 
         Parameters
         ----------
@@ -260,10 +260,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Z = self._check_coordinates(X)
         if self.inverse_ is None:
             raise ValueError(self._no_inverse_message())
+        Y = self.embedding_[self._embedded_rows]
+        distances = distances_on_map(Y, Z, requested=return_distance)
         data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
-        if not return_distance:
-            return data
-        return data, RelativeDistance.of_points(self.embedding_[self._embedded_rows]).of(Z)
+        return data if distances is None else (data, distances)
 
     def _no_inverse_message(self) -> str:
         name = type(self).__name__

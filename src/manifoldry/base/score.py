@@ -63,11 +63,11 @@ def reconstruction_errors(estimator: Any, X: Any) -> tuple[Array, Array]:
 def _reconstruct(estimator: Any, X: Any, data: Matrix) -> Array:
     with ignoring(NoveltyWarning):  # the score itself shows rows that cannot be reconstructed
         Z = np.asarray(estimator.transform(X), dtype=np.float64)
-    on_map = np.isfinite(Z).all(axis=1)
-    mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
-    reconstructed = np.tile(mean, (len(Z), 1))
-    if on_map.any():
-        reconstructed[on_map] = np.asarray(estimator.inverse_transform(Z[on_map]))
+        on_map = np.isfinite(Z).all(axis=1)
+        mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
+        reconstructed = np.tile(mean, (len(Z), 1))
+        if on_map.any():
+            reconstructed[on_map] = np.asarray(estimator.inverse_transform(Z[on_map]))
     return reconstructed
 
 

@@ -23,7 +23,20 @@ _NEAREST = 3  # the distance of a row is its mean distance to this many referenc
 _MOST = 1000  # references: a model keeps them, and every new row is compared with them
 _MOST_BY_CALLS = 300  # references if the metric is a function that is called for each pair
 _LOCAL = 10  # number of references around a row that determine the local spacing
+_MOST_FOR_A_WARNING = 300  # references of positions: their distances are computed in every call
 _OVERFLOW = 1e100  # rows larger than the references by this factor are infinitely far
+
+
+_UNLIKE_THE_DATA = (
+    "rows are unlike the data that the model was fitted on: farther from them than 99 % of the "
+    "training rows are from each other. Their coordinates are not reliable; novelty(X) gives the "
+    "distance of each row"
+)
+OFF_THE_MAP = (
+    "positions are off the map: farther from the embedded training points than 99 % of these are "
+    "from each other. The data there are extrapolated; return_distance=True gives the distance of "
+    "each position"
+)
 
 
 class Unit(NamedTuple):
@@ -93,9 +106,11 @@ class RelativeDistance:
     columns: IntArray | None = None
 
     @classmethod
-    def of_points(cls, X: Matrix, metric: Any = "euclidean", *options: Any) -> "RelativeDistance":
-        """Distances from the rows of `X`; `options` are metric_params and n_jobs."""
-        n, most = X.shape[0], _MOST_BY_CALLS if callable(metric) else _MOST
+    def of_points(
+        cls, X: Matrix, metric: Any = "euclidean", *options: Any, most: int = _MOST
+    ) -> "RelativeDistance":
+        """Distances from at most `most` rows of `X`; `options` are metric_params and n_jobs."""
+        n, most = X.shape[0], _MOST_BY_CALLS if callable(metric) else most
         references = X if n <= most else X[spread_rows(n, most)]
         return cls.of_index(choose_index(references, metric, *options))
 
@@ -140,7 +155,13 @@ class RelativeDistance:
         largest = abs(rows).max(axis=1)
         return np.ravel(largest.toarray() if sparse.issparse(largest) else largest) <= self.limit
 
-    def warn_if_far(self, X: Matrix, distances: Array | None = None, most: int = 300) -> None:
+    def warn_if_far(
+        self,
+        X: Matrix,
+        distances: Array | None = None,
+        most: int = 300,
+        message: str = _UNLIKE_THE_DATA,
+    ) -> None:
         """Warn if many rows of `X` are far, given their relative distances if they are known.
 
         Else `most` rows, evenly spaced, are measured, and none if the warning is ignored.
@@ -155,12 +176,7 @@ class RelativeDistance:
         count = f"{far} of {total}"
         if total < X.shape[0]:
             count = f"about {far / total:.0%} of {X.shape[0]}"
-        warn(
-            f"{count} rows are unlike the data that the model was fitted on: farther from them "
-            "than 99 % of the training rows are from each other. Their coordinates are not "
-            "reliable; novelty(X) gives the distance of each row",
-            NoveltyWarning,
-        )
+        warn(f"{count} {message}", NoveltyWarning)
 
 
 @dataclass(frozen=True)
@@ -178,6 +194,19 @@ class UnknownDistance:
 
 
 DataDistance = RelativeDistance | UnknownDistance
+
+
+def distances_on_map(Y: Array, Z: Array, *, requested: bool) -> Array | None:
+    """Warn if many positions `Z` are off the map `Y`; return their distances if requested."""
+    if requested:
+        from_map = RelativeDistance.of_points(Y)
+        distances = from_map.of(Z)
+    elif is_ignored(NoveltyWarning):
+        return None
+    else:
+        from_map, distances = RelativeDistance.of_points(Y, most=_MOST_FOR_A_WARNING), None
+    from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
+    return distances
 
 
 def distance_from(X: Matrix, metric: Any, *options: Any) -> DataDistance:

@@ -28,7 +28,11 @@ from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, ignoring, warn
 from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
-from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
+from manifoldry.extension.relative_distance import (
+    OFF_THE_MAP,
+    RelativeDistance,
+    distance_by_estimator,
+)
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.saved import restore_state, state_with_version
@@ -250,10 +254,12 @@ class ConformalInverse(
         data, relative to their spacing: about 1 among them, far above 2.
         """
         check_is_fitted(self)
-        data = np.asarray(self.estimator_.inverse_transform(X))
-        if not return_distance:
-            return data
-        return data, self._distance_from_map.of(np.asarray(X, dtype=np.float64))
+        with ignoring(NoveltyWarning):  # some estimators have none
+            data = np.asarray(self.estimator_.inverse_transform(X))
+        Z = np.asarray(X, dtype=np.float64)
+        distances = self._distance_from_map.of(Z) if return_distance else None
+        self._distance_from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
+        return data if distances is None else (data, distances)
 
     def inverse_with_radius(self, X: Any) -> InverseWithRadius:
         """Reconstruct data from positions, each with its radius and whether it is reliable.
@@ -268,7 +274,9 @@ class ConformalInverse(
         InverseWithRadius
             ``data``, ``radius`` and ``reliable``.
         """
-        data = np.asarray(self.inverse_transform(X))
+        check_is_fitted(self)
+        with ignoring(NoveltyWarning):  # `reliable` says which positions are off the map
+            data = np.asarray(self.estimator_.inverse_transform(X))
         Z, back = np.asarray(X, dtype=np.float64), np.asarray(data, dtype=np.float64)
         near = self._distance_from_map.of(Z) <= self._max_distance
         returns = self._round_trip(Z, back) <= self._max_round_trip
@@ -281,7 +289,8 @@ class ConformalInverse(
         )
 
     def _inverse(self, Z: Array) -> Array:
-        return np.asarray(self.estimator_.inverse_transform(Z), dtype=np.float64)
+        with ignoring(NoveltyWarning):
+            return np.asarray(self.estimator_.inverse_transform(Z), dtype=np.float64)
 
     def _round_trip(self, Z: Array, back: Array) -> Array:
         """Distance between each position and the embedding of its reconstruction."""

@@ -26,7 +26,7 @@ from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.extension.regression import regression_inverse
-from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
+from manifoldry.extension.relative_distance import distance_by_estimator, distances_on_map
 from manifoldry.util.checks import (
     as_generator,
     check_count,
@@ -277,10 +277,9 @@ class FromDensity(
                 f"X has {Z.shape[1]} columns, but the embedding has "
                 f"n_components={self._n_features_out}; pass one column per coordinate"
             )
+        distances = distances_on_map(self.embedding_, Z, requested=return_distance)
         data = self._inverse.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
-        if not return_distance:
-            return data
-        return data, RelativeDistance.of_points(self.embedding_).of(Z)
+        return data if distances is None else (data, distances)
 
     @property
     def _n_features_out(self) -> int:
