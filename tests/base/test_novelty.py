@@ -189,10 +189,8 @@ def test_positions_of_held_out_rows_are_on_the_map(mapped, digits, recwarn):
 
 def test_a_grid_around_the_map_is_mostly_off_it(mapped):
     Y = mapped.embedding_
-    axes = (
-        np.linspace(2 * low, 2 * high, 30) for low, high in zip(Y.min(0), Y.max(0), strict=True)
-    )
-    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    axes = 2 * np.linspace(Y.min(axis=0), Y.max(axis=0), 30)
+    grid = np.stack(np.meshgrid(*axes.T), axis=-1).reshape(-1, 2)
     with pytest.warns(NoveltyWarning, match=r"about \d\d% of 900 positions are off the map"):
         mapped.inverse_transform(grid)
 

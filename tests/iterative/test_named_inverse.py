@@ -16,6 +16,7 @@ import manifoldry as mf
 from manifoldry.affinity import Gaussian
 from manifoldry.affinity.gaussian import SelfTuning
 from manifoldry.datasets import make_s_curve
+from manifoldry.exceptions import NoveltyWarning
 from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
 from manifoldry.extension.regression import LocalRegression
 
@@ -142,7 +143,8 @@ def test_training_coordinates(model, X):
 @pytest.mark.filterwarnings("error")
 def test_far_coordinates_and_distances(model, X):
     far = np.vstack([model.embedding_[:3], [[30.0, 0.0], [-1e6, 1e6], [1e12, 3.0]]])
-    data, distance = model.inverse_transform(far, return_distance=True)
+    with pytest.warns(NoveltyWarning, match="3 of 6 positions are off the map"):
+        data, distance = model.inverse_transform(far, return_distance=True)
     inverse, train = model.inverse_, X[:150]
     widths = inverse.attraction_width, inverse.repulsion_width
     energy = PublishedEnergy(train, model.embedding_, PERPLEXITY, *widths)
