@@ -1,11 +1,15 @@
 """What other processes do: forks, signals, damaged caches, directories that cannot be written."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+import manifoldry
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="there are no forks and signals elsewhere")
 
@@ -17,11 +21,11 @@ COMPILED = """
 """
 
 
-def run(code, timeout=60, **environment):
+def run(code, timeout=60, command=(), environment=None, **variables):
     """Run Python code in a process of its own; an error or a timeout fails the test."""
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env=os.environ | environment,
+        [*command, sys.executable, "-c", textwrap.dedent(code)],
+        env=(os.environ if environment is None else environment) | variables,
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -49,6 +53,44 @@ class TestCompiledFunctions:
         """
         done = run(textwrap.dedent(nowhere) + textwrap.dedent(COMPILED))
         assert done.stderr.count("set NUMBA_CACHE_DIR to a writable directory") == 1
+
+    @POSIX
+    def test_a_read_only_installation_without_a_home(self, tmp_path):
+        """The same for real, without the rights of root to write everywhere."""
+        without_rights = ["setpriv", "--bounding-set=-dac_override,-fowner", "--inh-caps=-all"]
+        if os.getuid() != 0:
+            without_rights = []
+        elif not shutil.which("setpriv"):
+            pytest.skip("root can write everywhere, and there is no setpriv to prevent it")
+        package, home = tmp_path / "installed" / "manifoldry", tmp_path / "home"
+        shutil.copytree(
+            Path(manifoldry.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        home.mkdir()
+        for path in [package, home, *package.rglob("*")]:
+            path.chmod(0o555)
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "PYTHONPATH")
+        } | {"HOME": str(home), "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        where = f"""
+            import manifoldry, pathlib
+            assert pathlib.Path(manifoldry.__file__).parent == pathlib.Path({str(package)!r})
+            for folder in ({str(package)!r}, {str(home)!r}):
+                try:
+                    pathlib.Path(folder, "new").touch()
+                except PermissionError:
+                    continue
+                raise AssertionError(f"{{folder}} can be written")
+        """
+        done = run(
+            textwrap.dedent(where) + textwrap.dedent(COMPILED),
+            command=without_rights,
+            environment=environment,
+        )
+        assert done.stderr.count("set NUMBA_CACHE_DIR to a writable directory") == 1
+        assert not list(home.iterdir())
 
     def test_a_full_disk_costs_a_warning_only(self, tmp_path):
         full = """
@@ -110,8 +152,6 @@ class TestForks:
         )
 
     def test_no_module_uses_the_property_with_a_lock(self):
-        import manifoldry
-
         root = os.path.dirname(manifoldry.__file__)
         search = ["grep", "-rnE", r"functools.*cached_property", "--include=*.py", root]
         found = subprocess.run(search, capture_output=True, text=True, check=False).stdout
