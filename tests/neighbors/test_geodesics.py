@@ -30,20 +30,23 @@ def test_equal_to_floyd_warshall(X):
 def test_few_sources_at_a_time_so_that_an_interrupt_does_not_wait(X, monkeypatch):
     """scipy does not look for Ctrl-C during a call, which took 9 s for 8000 points."""
     whole = Geodesics.of(NeighborGraph.build(X, 6)).distances
-    counts = []
+    counts, budgets = [], []
 
     def dijkstra(lengths, indices):
         counts.append(len(indices))
         return shortest_path(lengths, indices=indices)
 
+    def small_blocks(n, width, budget):
+        budgets.append(budget)
+        return blocks(n, width, budget=2**14)
+
     blocks = geodesics.row_blocks
     monkeypatch.setattr(geodesics, "dijkstra", dijkstra)
-    monkeypatch.setattr(
-        geodesics, "row_blocks", lambda n, width, budget: blocks(n, width, budget=2**14)
-    )
+    monkeypatch.setattr(geodesics, "row_blocks", small_blocks)
     parts = Geodesics.of(NeighborGraph.build(X, 6)).distances
     assert sum(counts) == 150
     assert max(counts) < 20
+    assert max(budgets) < 8000 * 17 * 100  # fewer than 100 of 8000 points with 16 edges each
     assert np.array_equal(parts, whole)
 
 

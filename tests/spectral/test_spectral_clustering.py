@@ -98,6 +98,12 @@ def test_too_many_clusters():
         SpectralClustering(9).fit(np.random.default_rng(0).normal(size=(5, 2)))
 
 
+@pytest.mark.parametrize("given", [None, 2.0, "3", True])
+def test_the_number_of_clusters_is_a_whole_number(given):
+    with pytest.raises(TypeError, match=f"n_clusters={given!r} must be a whole number; pass n_cl"):
+        SpectralClustering(n_clusters=given).fit(np.random.default_rng(0).normal(size=(30, 2)))
+
+
 def test_new_points_have_unit_rows_too():
     X, _ = make_moons(200, noise=0.05, random_state=0)
     model = SpectralClustering(2).fit(X[:150])
