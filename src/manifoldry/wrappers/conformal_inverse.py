@@ -35,6 +35,7 @@ from manifoldry.extension.relative_distance import (
 )
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
+from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, copy_if_shared, power_of_two_scale, row_blocks
@@ -50,6 +51,17 @@ class InverseWithRadius(NamedTuple):
     reliable: NDArray[np.bool_]
     """False if a position is farther from the embedded points, or its round trip through the data
     ends farther from it, than for 99 % of the held-out points."""
+
+
+# Fitted attributes of ConformalInverse without an underscore at the end.
+_PRIVATE = (
+    "_distance_from_map",
+    "_size_of_map",
+    "_distance_from_data",
+    "_local_error",
+    "_max_distance",
+    "_max_round_trip",
+)
 
 
 class ConformalInverse(
@@ -131,6 +143,8 @@ class ConformalInverse(
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the estimator to part of `X` and compute its reconstruction errors on the rest.
 
+        If this fails, the attributes of an earlier fit are kept.
+
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
@@ -141,6 +155,11 @@ class ConformalInverse(
         _check_fraction("coverage", self.coverage)
         if self.calibration is not None:
             _check_fraction("calibration", self.calibration)
+        with replacing_fit(self, _PRIVATE):
+            self._fit(X)
+        return self
+
+    def _fit(self, X: Any) -> None:
         estimator = self._unfitted_estimator()
         data = check_data(self, X, reset=True, ensure_min_samples=4)
         seen, held_out = self._split(data.shape[0], as_generator(self.random_state, unset=0))
@@ -160,7 +179,6 @@ class ConformalInverse(
         self._distance_from_data = distance_by_estimator(data, estimator)
         self._local_error = LocalError.fit(Z[seen], data[seen])
         self._calibrate(Z[held_out], data[held_out])
-        return self
 
     def _calibrate(
         self,
