@@ -14,6 +14,16 @@ def test_available_memory_is_plausible():
     assert available is None or 2**20 < available < 2**50
 
 
+@pytest.mark.parametrize("tightest", ["_system_memory", "_group_memory", "_process_memory"])
+def test_the_tightest_limit_counts(tightest, monkeypatch):
+    for name in ("_system_memory", "_group_memory", "_process_memory"):
+        monkeypatch.setattr(memory, name, lambda: 3000)
+    monkeypatch.setattr(memory, tightest, lambda: 2000)
+    assert available_memory() == 2000
+    monkeypatch.setattr(memory, tightest, lambda: None)  # unknown, or no limit
+    assert available_memory() == 3000
+
+
 def test_cached_files_count_as_available(tmp_path, monkeypatch):
     """Linux counts reclaimable caches as available but not as free."""
     (tmp_path / "meminfo").write_text("MemFree: 10 kB\nMemAvailable:    5000 kB\n")
