@@ -1,6 +1,7 @@
 """What other processes do: forks, signals, damaged caches, directories that cannot be written."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -156,6 +157,12 @@ class TestForks:
         search = ["grep", "-rnE", r"functools.*cached_property", "--include=*.py", root]
         found = subprocess.run(search, capture_output=True, text=True, check=False).stdout
         assert [line for line in found.splitlines() if "import" in line] == []
+
+    def test_no_compiled_function_has_threads_of_its_own(self):
+        """Those of numba abort if two threads start them, and do not exist after a fork."""
+        threads = re.compile(r"parallel=True|\bprange\b")
+        sources = Path(manifoldry.__file__).parent.rglob("*.py")
+        assert [path for path in sources if threads.search(path.read_text())] == []
 
     def test_children_fit_while_a_thread_of_the_parent_does(self):
         run(

@@ -144,6 +144,18 @@ class TestInterrupts:
             model = make(callback=kept(Watch(at=8, then=interrupt))).fit(X)
         assert model.status_ == "interrupted"
 
+    @pytest.mark.parametrize("optimizer", ["lbfgs", "gradient", "momentum"])
+    def test_the_best_map_is_that_of_the_smallest_value(self, X, optimizer):
+        """With momentum, whose values are not monotone, it is the latest."""
+        watch = Watch(at=12, then=interrupt)
+        model = mf.ElasticEmbedding(
+            repulsion="uniform", weight=20.0, optimizer=optimizer, callback=kept(watch)
+        ).fit(X)
+        values = [iterate.step.value for iterate in watch.seen]
+        best = -1 if optimizer == "momentum" else int(np.argmin(values))
+        assert np.array_equal(model.embedding_, watch.seen[best].embedding)
+        assert np.isclose(model.loss_, values[best])
+
     @pytest.mark.parametrize("step", [0, 1])
     def test_at_once(self, X, step):
         model = mf.SNE(callback=kept(Watch(at=step, then=interrupt))).fit(X)

@@ -36,7 +36,7 @@ def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
     rng = np.random.default_rng(0)
     # Neighborhoods of this size take several blocks, which are distributed to threads.
     X = rng.normal(size=(3000, 3)) @ rng.normal(size=(3, n_features))
-    LLE(n_neighbors=20, n_jobs=1).fit(X)
+    LLE(n_neighbors=20, n_jobs=1).fit(X).transform(X[:300] + 0.01)
     assert started == []
     LLE(n_neighbors=20).fit(X)
     assert set(started) == {1}  # in addition to the calling thread
