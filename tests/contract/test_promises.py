@@ -1,7 +1,6 @@
 """What docs/decisions.md and docs/scale.md promise of all estimators, as it is stated there."""
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -32,8 +31,11 @@ def fit(estimator, X):
 # ---------------------------------------------------------------- "a fit that fails"
 
 
-def refuse(error, *_, **__):
-    raise error
+def raising(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
 
 
 def keeps_its_state(model, refit, error):
@@ -49,7 +51,7 @@ def keeps_its_state(model, refit, error):
 @pytest.mark.once_per_class
 def test_a_refit_that_fails_or_is_interrupted(method, fitted, X, place, error, monkeypatch):
     model = pickle.loads(pickle.dumps(fitted(method)))
-    monkeypatch.setattr(f"manifoldry.base.embedder.{place}", partial(refuse, error))
+    monkeypatch.setattr(f"manifoldry.base.embedder.{place}", raising(error))
     keeps_its_state(model, lambda: model.fit(method.input(X[:40])), error)
 
 
@@ -67,7 +69,7 @@ LAST = {
 @others
 def test_a_refit_of_other_estimators(estimator, X, error, monkeypatch):
     model = fit(clone(estimator), X[:30])
-    monkeypatch.setattr(f"manifoldry.{LAST[type(model).__name__]}", partial(refuse, error))
+    monkeypatch.setattr(f"manifoldry.{LAST[type(model).__name__]}", raising(error))
     if isinstance(model, mf.MixtureOfFactorAnalyzers):
         model.set_params(max_iter=1)  # so that it warns
     keeps_its_state(model, lambda: fit(model, X[:40]), error)
