@@ -102,6 +102,34 @@ def test_a_sample_of_the_candidates_finds_the_same_edges():
     assert np.array_equal(sampled.edges, everything.edges)
 
 
+@pytest.mark.parametrize(("n", "k"), [(800, 20), (2000, 45)])
+def test_few_short_circuits_in_a_large_group_are_found(n, k):
+    """Most candidates of a graph of many neighbors are sound, but longer than their detours."""
+    X, _ = make_swiss_roll(n, random_state=11)
+    graph = NeighborGraph.build(X, k)
+    options = ShortCircuitOptions(search=CrossingSearch(large_group=100))
+    found, expected = ShortCircuits.of(graph, options), ShortCircuits.of(graph)
+    assert len(expected) > 20
+    assert np.array_equal(found.edges, expected.edges)
+    assert found.n_unexamined == expected.n_unexamined
+
+
+def test_candidates_that_were_not_examined_are_counted():
+    """In many dimensions most edges are candidates; the result says that a sample was examined."""
+    graph = NeighborGraph.build(np.random.default_rng(0).normal(size=(1500, 20)), 10)
+    exact, found = (
+        ShortCircuits.of(
+            graph, ShortCircuitOptions(search=CrossingSearch(large_group=most, max_sampled=most))
+        )
+        for most in (10**9, 100)
+    )
+    assert exact.n_unexamined == 0
+    assert "sample" not in str(exact)
+    assert len(exact) == len(found) == 0
+    assert 1000 < found.n_unexamined < len(EdgeList.of(graph).ends)
+    assert f"({found.n_unexamined} suspicious edges were judged by a sample of them)" in str(found)
+
+
 def test_outliers_in_a_gap_of_large_data_are_found():
     """With fewer sources and compiled paths, as more than 50 000 points have."""
     X, _ = stray_roll(4000, 1, [(0.5, 0.0), (0.5, 1.0)])
