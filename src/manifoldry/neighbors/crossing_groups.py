@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.paths import Mask, PathTrees
@@ -18,9 +17,13 @@ class WithoutCandidates:
     """The graph without the candidates, and shortest paths with and without them."""
 
     edges: EdgeList
-    rest: sparse.csr_array
+    kept: Mask
     before: PathTrees
     sources: IntArray
+
+    @cached_property
+    def rest(self) -> sparse.csr_array:
+        return self.edges.matrix(self.kept)
 
     @cached_property
     def after(self) -> PathTrees:
@@ -84,11 +87,11 @@ class GroupCriteria:
         Edges longer than those of the detour may be short circuits, however few they are. In data
         of many dimensions there are hardly any, since all edges have similar lengths.
         """
-        if self._longer_than_detour(state.edges, rows, state.rest):
+        if self._longer_than_detour(state, rows):
             return False
         one_group, suspicious = np.zeros(len(rows), dtype=int), 0
         for group, detour in self._groups(state, rows, one_group):
-            longer = self._longer_than_detour(state.edges, rows[group], state.rest)
+            longer = self._longer_than_detour(state, rows[group])
             suspicious += len(group) * self._is_suspicious(detour, longer)
         return suspicious <= self.max_suspicious * len(rows)
 
@@ -100,7 +103,7 @@ class GroupCriteria:
 
         The shortest paths without the candidates take longest to compute, so they come last.
         """
-        longer = self._longer_than_detour(state.edges, group, state.rest)
+        longer = self._longer_than_detour(state, group)
         if not self._is_suspicious(detour, longer):
             return False
         across = state.before.using(state.edges.ends[group])
@@ -129,14 +132,12 @@ class GroupCriteria:
         labels = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         return [(group, float(np.median(detour[group]))) for group in split_by_label(labels)]
 
-    def _longer_than_detour(self, edges: EdgeList, group: IntArray, rest: sparse.csr_array) -> bool:
+    def _longer_than_detour(self, state: WithoutCandidates, group: IntArray) -> bool:
         """Whether for most edges of the group there is a detour of much shorter edges."""
-        steps = rest.copy()
-        steps.data[steps.data > np.median(edges.lengths[group]) / self.length_ratio] = 0.0
-        steps.eliminate_zeros()
-        labels = connected_components(steps, directed=False)[1]
-        i, j = edges.ends[group].T
-        return bool(np.mean(labels[i] == labels[j]) >= 0.5)
+        edges = state.edges
+        much_shorter = edges.lengths <= np.median(edges.lengths[group]) / self.length_ratio
+        i, j = edges.parts(state.kept & much_shorter)[edges.ends[group]].T
+        return bool(np.mean(i == j) >= 0.5)
 
     def _is_bottleneck(self, state: WithoutCandidates, group: IntArray, across: Mask) -> bool:
         """Whether the load at the group is high and the paths spread out on the detour."""

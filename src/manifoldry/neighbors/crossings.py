@@ -8,8 +8,6 @@ spacing of the points there.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.crossing_groups import GroupCriteria, WithoutCandidates
 from manifoldry.neighbors.edge_list import EdgeList
@@ -138,12 +136,12 @@ class CrossingSearch(GroupCriteria):
         that most of it is sound. Detours are overestimated here: too many edges are missing.
         """
         n_edges = len(removed)
-        rest = edges.matrix(~removed & ~_mask(rows, n_edges))
         fraction = trees.edge_loads(edges.ends[rows]) / max(1, trees.n_paths)
-        label = edge_groups(edges, rows, rest)
+        label = edge_groups(edges, rows, ~removed)
         suspicious = np.bincount(label, weights=fraction)[label] > self.min_load
         skipped = np.zeros(len(rows), dtype=bool)
-        state = WithoutCandidates(edges, rest, trees, sources)
+        kept = ~removed & ~_mask(rows, n_edges)
+        state = WithoutCandidates(edges, kept, trees, sources)
         for large in np.flatnonzero(np.bincount(label[suspicious]) > self.large_group):
             group = np.flatnonzero(label == large)
             sample = group[spread_rows(len(group), self.max_sampled)]
@@ -159,7 +157,7 @@ class CrossingSearch(GroupCriteria):
         An excluded edge can shorten the detours of other edges, hence several passes. Their number
         is limited, or exclusions would propagate from one edge to the next along the whole gap.
         """
-        for _ in range(self.max_passes):
+        for _ in range(self.max_passes if found.any() else 0):
             rows = np.flatnonzero(found)
             rest = edges.matrix(~found & ~removed)
             beyond = edges.not_within_steps(rows, rest, int(self.min_nearby_detour))
@@ -184,22 +182,21 @@ class CrossingSearch(GroupCriteria):
         """
         unexamined = np.zeros(len(removed), dtype=bool)
         while found.any():
-            state = WithoutCandidates(edges, edges.matrix(~found & ~removed), before, sources)
+            state = WithoutCandidates(edges, ~found & ~removed, before, sources)
             rows = np.flatnonzero(found)
-            kept, examined = self._kept(state, rows)
+            kept, examined = self._kept(state, rows, edge_groups(edges, rows, ~removed))
             if kept.all():
                 return found, unexamined, state.after
             unexamined[rows[~examined]] = True
             found = self._with_long_detours(edges, removed, _mask(rows[kept], len(removed)))
         return found, unexamined, before
 
-    def _kept(self, state: WithoutCandidates, rows: IntArray) -> tuple[Mask, Mask]:
+    def _kept(self, state: WithoutCandidates, rows: IntArray, label: IntArray) -> tuple[Mask, Mask]:
         """Masks of the candidates, of `rows`, not to restore, and of those examined.
 
         Among very many candidates that are connected to each other, a sample is examined first. If
         all of it is to be restored, so are the others.
         """
-        label = edge_groups(state.edges, rows, state.rest)
         examined = _at_most_per_label(label, self.max_sampled)
         restored = self.to_restore(state, rows[examined], label[examined])
         undecided = np.isin(label, label[examined][~restored])
@@ -223,11 +220,12 @@ def _mask(rows: IntArray, n: int) -> Mask:
     return out
 
 
-def edge_groups(edges: EdgeList, rows: IntArray, rest: sparse.csr_array) -> IntArray:
-    """Return a label for each edge, equal for edges whose ends are connected to each other."""
-    points, place = np.unique(edges.ends[rows], return_inverse=True)
-    i, j = place.reshape(-1, 2).T
-    near = rest[points][:, points]
-    crossing = sparse.csr_array((np.ones(len(rows)), (i, j)), shape=near.shape)
-    labels: IntArray = connected_components(near + crossing, directed=False)[1][i]
+def edge_groups(edges: EdgeList, rows: IntArray, present: Mask) -> IntArray:
+    """Return a label for each edge of `rows`, equal if their ends are connected to each other.
+
+    They are connected by the edges in the mask `present` between ends of edges of `rows`.
+    """
+    inside = _mask(edges.ends[rows].ravel(), edges.n)[edges.ends].all(axis=1)
+    parts = edges.parts(present & inside)
+    labels: IntArray = np.unique(parts[edges.ends[rows, 0]], return_inverse=True)[1]
     return labels

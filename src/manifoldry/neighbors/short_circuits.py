@@ -195,10 +195,10 @@ class ShortCircuits:
         trees = PathTrees.of(edges.matrix(all_edges), sources)
         result = options.search.find(edges, trees, sources)
         empty = replace(empty, n_unexamined=int(result.unexamined.sum()))
-        return empty._ranked(edges, result.found, trees) if result.found.any() else empty
+        return empty.with_edges(edges, result.found, trees) if result.found.any() else empty
 
-    def _ranked(self, edges: EdgeList, found: Mask, trees: PathTrees) -> "ShortCircuits":
-        """Rank the edges; the result is empty if removing them changes too few distances."""
+    def with_edges(self, edges: EdgeList, found: Mask, trees: PathTrees) -> "ShortCircuits":
+        """Rank the edges in `found`; none are added if removing them changes too few distances."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
         after = dijkstra(rest, indices=self.options.sources(self.graph.n_query))
         changed = _fraction_longer(trees.distances, after, self.options.search.growth)
@@ -208,7 +208,7 @@ class ShortCircuits:
         paths = trees.edge_loads(edges.ends[rows])
         total = trees.distances[np.isfinite(trees.distances)].sum()
         score, detour = paths * (alternative - lengths) / total, alternative / lengths
-        crossing = edge_groups(edges, rows, rest)
+        crossing = edge_groups(edges, rows, np.ones(len(found), dtype=bool))
         group_score = np.bincount(crossing, weights=score)[crossing]
         order = np.lexsort((-detour, -score, crossing, -group_score))
         load = paths / trees.n_paths
@@ -309,10 +309,10 @@ class ShortCircuits:
     def __str__(self) -> str:
         total = f"{len(self._edge_list.ends)} edges between {self.graph.n_query} points"
         if len(self) == 0:
-            return f"no short circuits among {total}{self._caveat}"
+            return f"no short circuits among {total}{self.caveat}"
         return "\n".join(
             [
-                f"short circuits: {len(self)} of {total}{self._caveat}",
+                f"short circuits: {len(self)} of {total}{self.caveat}",
                 f"without them {self.changed:.0%} of the geodesic distances grow by more than 10%",
                 *self._table(),
                 f"remedy: {self.advice}",
@@ -320,8 +320,8 @@ class ShortCircuits:
         )
 
     @property
-    def _caveat(self) -> str:
-        """What was not examined, as text."""
+    def caveat(self) -> str:
+        """What was not examined, as text; empty if everything was."""
         if self.n_unexamined == 0:
             return ""
         return f" ({self.n_unexamined} suspicious edges were judged by a sample of them)"
@@ -358,7 +358,7 @@ def warn_of_short_circuits(
         more = ", ..." if len(found) > options.max_listed else ""
         warn(
             f"edges {shown}{more} look like short circuits: without these {len(found)} edges, "
-            f"{found.changed:.0%} of the geodesic distances grow by more than 10%{found._caveat}. "
+            f"{found.changed:.0%} of the geodesic distances grow by more than 10%{found.caveat}. "
             "To avoid this, "
             f"{found.advice} (see manifoldry.neighbors)",
             ShortCircuitWarning,
