@@ -171,10 +171,9 @@ class CrossingSearch(GroupCriteria):
     def _confirmed(
         self, edges: EdgeList, removed: Mask, found: Mask, before: PathTrees, sources: IntArray
     ) -> tuple[Mask, Mask, PathTrees]:
-        """Return the candidates that are short circuits, and the shortest paths without them.
+        """Return the candidates that are short circuits, those not examined, and the paths left.
 
-        In between, the candidates that were restored without examination. Removing all edges at one
-        place of a ring, or along a poorly sampled line of a sheet, also
+        Removing all edges at one place of a ring, or along a poorly sampled line of a sheet, also
         leaves a long detour; but these edges are no longer, and have no higher load, than those of
         the detour. Groups of edges that are not short circuits are restored, those with the
         longest detours last: while legitimate edges are missing, other detours may be
