@@ -90,6 +90,21 @@ def test_compiled_paths_equal_those_of_scipy(limit):
         assert np.array_equal(found, rows[steps > most])
 
 
+def test_compiled_parts_and_matrices_equal_those_of_scipy():
+    rng = np.random.default_rng(0)
+    edges = EdgeList.of(NeighborGraph.build(rng.normal(size=(300, 3)), 5))
+    kept, weights = rng.uniform(size=(2, len(edges.ends)))
+    kept = kept < 0.2
+    compiled = replace(edges, compile_above=0)
+    expected = edges.matrix(kept, weights)
+    found = compiled.matrix(kept, weights)
+    assert np.array_equal(found.toarray(), expected.toarray())
+    assert np.array_equal(found.indptr, expected.indptr)
+    labels = np.unique(compiled.parts(kept), return_inverse=True)[1]
+    assert 10 < labels.max() < 299
+    assert np.array_equal(labels, edges.parts(kept))
+
+
 def test_a_sample_of_the_candidates_finds_the_same_edges():
     """Candidates that are not part of a sample are examined if the sample has short circuits."""
     X, _ = make_swiss_roll(800, noise=0.5, random_state=11)
@@ -100,6 +115,43 @@ def test_a_sample_of_the_candidates_finds_the_same_edges():
     )
     assert len(everything) > 100
     assert np.array_equal(sampled.edges, everything.edges)
+
+
+@pytest.mark.parametrize(("n", "k"), [(800, 20), (2000, 45)])
+def test_few_short_circuits_in_a_large_group_are_found(n, k):
+    """Most candidates of a graph of many neighbors are sound, but longer than their detours."""
+    X, _ = make_swiss_roll(n, random_state=11)
+    graph = NeighborGraph.build(X, k)
+    options = ShortCircuitOptions(search=CrossingSearch(large_group=100))
+    found, expected = ShortCircuits.of(graph, options), ShortCircuits.of(graph)
+    assert len(expected) > 20
+    assert np.array_equal(found.edges, expected.edges)
+    assert found.n_unexamined == expected.n_unexamined
+
+
+def test_candidates_that_were_not_examined_are_counted(monkeypatch):
+    """In many dimensions most edges are candidates: a sample saves work, and the result says so."""
+    examined = []
+    path_lengths = EdgeList.path_lengths
+
+    def counting(self, rows, *arguments, **options):
+        examined[-1] += len(rows)
+        return path_lengths(self, rows, *arguments, **options)
+
+    monkeypatch.setattr(EdgeList, "path_lengths", counting)
+    graph = NeighborGraph.build(np.random.default_rng(0).normal(size=(1000, 20)), 10)
+    results = []
+    for large, most in ((10**9, 10**9), (100, 20)):
+        examined.append(0)
+        search = CrossingSearch(large_group=large, max_sampled=most)
+        results.append(ShortCircuits.of(graph, ShortCircuitOptions(search=search)))
+    exact, found = results
+    assert len(exact) == len(found) == 0
+    assert exact.n_unexamined == 0
+    assert "sample" not in str(exact)
+    assert 500 < found.n_unexamined < len(EdgeList.of(graph).ends)
+    assert f"({found.n_unexamined} suspicious edges were judged by a sample of them)" in str(found)
+    assert examined[1] < 0.2 * examined[0]
 
 
 def test_outliers_in_a_gap_of_large_data_are_found():

@@ -271,6 +271,61 @@ def path_lengths(indptr, indices, lengths, starts, ends, limits, shortest, out, 
 
 
 @compiled
+def join(ends, kept, parts):
+    """Give all points that the edges in the mask `kept` connect the index of the lowest of them.
+
+    At the beginning ``parts[i] == i``.
+    """
+    for edge in range(len(ends)):
+        if kept[edge]:
+            i, j = ends[edge, 0], ends[edge, 1]
+            while parts[i] != i:
+                parts[i] = parts[parts[i]]
+                i = parts[i]
+            while parts[j] != j:
+                parts[j] = parts[parts[j]]
+                j = parts[j]
+            parts[max(i, j)] = min(i, j)
+    for i in range(len(parts)):  # the parents are lower, so they are final
+        parts[i] = parts[parts[i]]
+
+
+@compiled
+def select_entries(indptr, indices, edges, lengths, kept, starts, out_indices, out_lengths):
+    """Copy the entries of a sparse matrix of edge numbers whose edges are in the mask `kept`."""
+    place = 0
+    for i in range(len(indptr) - 1):
+        for entry in range(indptr[i], indptr[i + 1]):
+            if kept[edges[entry]]:
+                out_indices[place] = indices[entry]
+                out_lengths[place] = lengths[edges[entry]]
+                place += 1
+        starts[i + 1] = place
+
+
+@compiled
+def sum_to_roots(parents, counts, lo, hi):
+    """Add the count of each node of trees lo to hi to those of all nodes between it and the root.
+
+    The parent of a root is negative.
+    """
+    n = parents.shape[1]
+    waiting = np.empty(n, np.int64)  # children not yet added; -1 for nodes that have been added
+    for tree in range(lo, hi):
+        waiting[:] = 0
+        for i in range(n):
+            if parents[tree, i] >= 0:
+                waiting[parents[tree, i]] += 1
+        for start in range(n):
+            i = start
+            while waiting[i] == 0 and parents[tree, i] >= 0:
+                counts[tree, parents[tree, i]] += counts[tree, i]
+                waiting[i] = -1
+                i = parents[tree, i]
+                waiting[i] -= 1
+
+
+@compiled
 def within_steps(indptr, indices, starts, ends, steps, out, lo, hi):
     """Whether a path of at most `steps` edges connects each pair of points; pairs lo to hi."""
     n = len(indptr) - 1

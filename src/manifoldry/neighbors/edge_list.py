@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
 
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.paths import Mask
+from manifoldry.neighbors.paths import COMPILE_ABOVE, Mask
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
@@ -34,8 +34,7 @@ class EdgeList:
     n : int
         Number of points.
     compile_above : int, default=3000
-        Number of points above which paths are searched by compiled code, whose first compilation
-        takes seconds.
+        Number of points above which paths are searched by compiled code.
     """
 
     ends: IntArray
@@ -43,7 +42,7 @@ class EdgeList:
     spacing: Array
     trusted: Mask
     n: int
-    compile_above: int = 3000
+    compile_above: int = COMPILE_ABOVE
 
     @classmethod
     def of(
@@ -68,10 +67,35 @@ class EdgeList:
     def matrix(self, kept: Mask, lengths: Array | None = None) -> sparse.csr_array:
         """Symmetric sparse matrix of the lengths of the edges in the mask `kept`."""
         edge = self._edge_of_entry
-        stored = kept[edge.data]
-        starts = np.concatenate([[0], np.cumsum(stored)]).astype(np.int32)[edge.indptr]
-        data = (self.lengths if lengths is None else lengths)[edge.data[stored]]
-        return sparse.csr_array((data, edge.indices[stored], starts), shape=edge.shape)
+        lengths = self.lengths if lengths is None else lengths
+        if self._is_large:
+            from manifoldry.neighbors.compiled import select_entries
+
+            count = 2 * int(kept.sum())
+            starts, indices = np.zeros(self.n + 1, np.int32), np.empty(count, edge.indices.dtype)
+            data = np.empty(count)
+            select_entries(
+                edge.indptr, edge.indices, edge.data, lengths, kept, starts, indices, data
+            )
+        else:
+            stored = kept[edge.data]
+            starts = np.concatenate([[0], np.cumsum(stored)]).astype(np.int32)[edge.indptr]
+            indices, data = edge.indices[stored], lengths[edge.data[stored]]
+        return sparse.csr_array((data, indices, starts), shape=edge.shape)
+
+    def parts(self, kept: Mask) -> IntArray:
+        """Label of each point, equal if edges in the mask `kept` connect the points.
+
+        Labels increase with the lowest index of the connected points.
+        """
+        if self._is_large:
+            from manifoldry.neighbors.compiled import join
+
+            parts = np.arange(self.n)
+            join(self.ends, kept, parts)
+            return parts
+        labels: IntArray = connected_components(self.matrix(kept), directed=False)[1]
+        return labels
 
     @cached_property
     def _edge_of_entry(self) -> sparse.csr_array:
@@ -84,6 +108,9 @@ class EdgeList:
     def with_spanning_edges(self, trusted: Mask, kept: Mask) -> Mask:
         """Mask of trusted edges plus the shortest other edges in `kept` that connect the graph."""
         weights = np.where(trusted, self.lengths.min() * 1e-6, self.lengths)
+        # Other edges within a connected part of the trusted graph connect nothing.
+        part = self.parts(trusted & kept)[self.ends]
+        kept = kept & (trusted | (part[:, 0] != part[:, 1]))
         tree = sparse.coo_array(minimum_spanning_tree(self.matrix(kept, weights)))
         tree_edges = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
         joined = trusted & kept

@@ -8,9 +8,14 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.util.cached import cached_property
+from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
 
 Mask = NDArray[np.bool_]
+
+# Number of points above which paths are followed by compiled code, whose first compilation takes
+# seconds.
+COMPILE_ABOVE = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +54,16 @@ class PathTrees:
 
     def load(self, counted: Mask | None = None) -> Array:
         """Number of paths through or to each point; only of those in `counted`, if given."""
-        return np.asarray(self._path_counts(counted).reshape(self._shape).sum(axis=0))
+        counts = self._all_counts if counted is None else self._path_counts(counted)
+        return np.asarray(counts.sum(axis=0))
 
     def edge_loads(self, ends: IntArray) -> Array:
         """Number of paths through each edge of `ends`, (n_edges, 2)."""
-        codes, counts = self._used_edges
-        wanted, place = np.unique(self._codes(*ends.T), return_inverse=True)
-        if len(wanted) == 0:
-            return np.zeros(0)
-        at = np.minimum(np.searchsorted(wanted, codes), len(wanted) - 1)
-        is_wanted = wanted[at] == codes
-        loads = np.bincount(at[is_wanted], weights=counts[is_wanted], minlength=len(wanted))
-        return np.asarray(loads[place])
+        loads = np.zeros(len(ends))
+        for parent, count in zip(self.predecessors, self._all_counts, strict=True):
+            for one, other in (ends.T, ends.T[::-1]):
+                loads += np.where(parent[other] == one, count[other], 0.0)
+        return loads
 
     def using(self, ends: IntArray) -> Mask:
         """Mask of the paths, (n_sources, n), through at least one edge of `ends`, (n_edges, 2)."""
@@ -73,11 +76,8 @@ class PathTrees:
         return used.reshape(self._shape)
 
     @cached_property
-    def _used_edges(self) -> tuple[IntArray, Array]:
-        """Codes of the edges of all trees, and the number of paths through each."""
-        tree, child = np.nonzero(self.predecessors >= 0)
-        codes = self._codes(self.predecessors[tree, child], child)
-        return codes, self._path_counts(None).reshape(self._shape)[tree, child]
+    def _all_counts(self) -> Array:
+        return self._path_counts(None)
 
     @property
     def _shape(self) -> tuple[int, int]:
@@ -90,16 +90,23 @@ class PathTrees:
         return np.asarray(np.minimum(one, other).astype(np.int64) * n + np.maximum(one, other))
 
     def _path_counts(self, counted: Mask | None) -> Array:
-        """Number of paths through each node of each tree; zero at the roots.
+        """Number of paths through each node of each tree, (n_sources, n); zero at the roots.
 
-        The counts are summed from the leaves to the roots, one level of all trees at a time.
+        The counts are summed from the leaves to the roots, one level of all trees at a time, or by
+        compiled code if there are many points.
         """
         ends = np.ones(self._shape) if counted is None else counted.astype(np.float64)
+        if self._shape[1] > COMPILE_ABOVE:
+            from manifoldry.neighbors.compiled import sum_to_roots
+
+            run_on_rows(sum_to_roots, len(ends), self.predecessors, ends)
+            ends[self.predecessors < 0] = 0.0
+            return ends
         count = ends.ravel()
         for level in self._levels[:0:-1]:
             np.add.at(count, self._parents[level], count[level])
         count[self._levels[0]] = 0.0
-        return count
+        return count.reshape(self._shape)
 
     @cached_property
     def _parents(self) -> IntArray:

@@ -1,7 +1,7 @@
 """Detection, ranking, description and removal of short-circuit edges of a neighbor graph."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from manifoldry.exceptions import ShortCircuitWarning, warn
 from manifoldry.neighbors.crossings import CrossingSearch, edge_groups
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.paths import PathTrees
+from manifoldry.neighbors.paths import Mask, PathTrees
 from manifoldry.neighbors.pruning import without_edges
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count
@@ -89,7 +89,10 @@ def find_short_circuits(
 
     The shortest paths are a sample: those from 16 points to all others, or from 320 000/n points,
     but at least 6, if there are n > 20 000. Where more than 200 suspicious edges are connected to
-    each other, a sample of them is examined before the others.
+    each other, a sample of 200 is examined first, and the others only if some of these may be short
+    circuits; where they are more than 3000, only if most of these may be. So a few short circuits
+    among thousands of suspicious edges, which are common in data of many dimensions, are missed.
+    The number of edges that were not examined is `n_unexamined`, and part of the printed result.
 
     Parameters
     ----------
@@ -160,6 +163,9 @@ class ShortCircuits:
         Fraction of the geodesic distances that grow by more than 10 % without these edges.
     options : ShortCircuitOptions
         The options used.
+    n_unexamined : int
+        Number of suspicious edges that were not examined, but count as sound because a sample of
+        the edges they are connected to is.
     """
 
     graph: NeighborGraph
@@ -169,6 +175,7 @@ class ShortCircuits:
     load: Array = field(default_factory=lambda: np.empty(0))
     changed: Estimate = field(default_factory=lambda: Estimate(0.0))
     options: ShortCircuitOptions = DEFAULT_OPTIONS
+    n_unexamined: int = 0
 
     @classmethod
     def of(
@@ -186,36 +193,33 @@ class ShortCircuits:
         edges, sources = EdgeList.of(graph), options.sources(graph.n_query)
         all_edges = np.ones(len(edges.ends), dtype=bool)
         trees = PathTrees.of(edges.matrix(all_edges), sources)
-        found = options.search.find(edges, trees, sources)
-        return cls._ranked(graph, options, edges, found, trees) if found.any() else empty
+        result = options.search.find(edges, trees, sources)
+        empty = replace(empty, n_unexamined=int(result.unexamined.sum()))
+        return empty.with_edges(edges, result.found, trees) if result.found.any() else empty
 
-    @classmethod
-    def _ranked(
-        cls,
-        graph: NeighborGraph,
-        options: ShortCircuitOptions,
-        edges: EdgeList,
-        found: Any,
-        trees: PathTrees,
-    ) -> "ShortCircuits":
-        """Rank the edges; the result is empty if removing them changes too few distances."""
+    def with_edges(self, edges: EdgeList, found: Mask, trees: PathTrees) -> "ShortCircuits":
+        """Rank the edges in `found`; none are added if removing them changes too few distances."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
-        sources = options.sources(graph.n_query)
-        after = dijkstra(rest, indices=sources)
-        changed = _fraction_longer(trees.distances, after, options.search.growth)
-        if changed < options.min_changed:
-            return cls(graph, options=options)
+        after = dijkstra(rest, indices=self.options.sources(self.graph.n_query))
+        changed = _fraction_longer(trees.distances, after, self.options.search.growth)
+        if changed < self.options.min_changed:
+            return self
         lengths, alternative = edges.lengths[rows], edges.path_lengths(rows, rest)
         paths = trees.edge_loads(edges.ends[rows])
         total = trees.distances[np.isfinite(trees.distances)].sum()
         score, detour = paths * (alternative - lengths) / total, alternative / lengths
-        crossing = edge_groups(edges, rows, rest)
+        crossing = edge_groups(edges, rows, np.ones(len(found), dtype=bool))
         group_score = np.bincount(crossing, weights=score)[crossing]
         order = np.lexsort((-detour, -score, crossing, -group_score))
         load = paths / trees.n_paths
-        ends = edges.ends[rows].astype(np.intp)
-        ranked = ends[order], score[order], detour[order], load[order]
-        return cls(graph, *ranked, changed, options)
+        return replace(
+            self,
+            edges=edges.ends[rows[order]].astype(np.intp),
+            score=score[order],
+            detour=detour[order],
+            load=load[order],
+            changed=changed,
+        )
 
     def __len__(self) -> int:
         return len(self.edges)
@@ -305,15 +309,22 @@ class ShortCircuits:
     def __str__(self) -> str:
         total = f"{len(self._edge_list.ends)} edges between {self.graph.n_query} points"
         if len(self) == 0:
-            return f"no short circuits among {total}"
+            return f"no short circuits among {total}{self.caveat}"
         return "\n".join(
             [
-                f"short circuits: {len(self)} of {total}",
+                f"short circuits: {len(self)} of {total}{self.caveat}",
                 f"without them {self.changed:.0%} of the geodesic distances grow by more than 10%",
                 *self._table(),
                 f"remedy: {self.advice}",
             ]
         )
+
+    @property
+    def caveat(self) -> str:
+        """What was not examined, as text; empty if everything was."""
+        if self.n_unexamined == 0:
+            return ""
+        return f" ({self.n_unexamined} suspicious edges were judged by a sample of them)"
 
     def _table(self) -> Iterator[str]:
         yield f"{'edge':>15} {'score':>7} {'detour':>7} {'load':>7} {'grow without these':>19}"
@@ -347,7 +358,8 @@ def warn_of_short_circuits(
         more = ", ..." if len(found) > options.max_listed else ""
         warn(
             f"edges {shown}{more} look like short circuits: without these {len(found)} edges, "
-            f"{found.changed:.0%} of the geodesic distances grow by more than 10%. To avoid this, "
+            f"{found.changed:.0%} of the geodesic distances grow by more than 10%{found.caveat}. "
+            "To avoid this, "
             f"{found.advice} (see manifoldry.neighbors)",
             ShortCircuitWarning,
         )
