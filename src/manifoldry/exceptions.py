@@ -27,7 +27,7 @@ class DisconnectedGraphWarning(ManifoldryWarning):
 
 
 class DominatedCoordinateWarning(ManifoldryWarning):
-    """One point or a handful of points hold most of the variance of a coordinate."""
+    """One point, a handful or a small group of points hold most of the variance of a coordinate."""
 
 
 class ExtensionWarning(ManifoldryWarning):
