@@ -46,6 +46,10 @@ class RankWarning(ManifoldryWarning):
     """The data or the embedding has fewer dimensions than requested."""
 
 
+class RedundantCoordinateWarning(ManifoldryWarning):
+    """A coordinate is nearly a function of those before it."""
+
+
 class ShortCircuitWarning(ManifoldryWarning):
     """A few edges of the neighbor graph are shortcuts between distant parts of the manifold."""
 
