@@ -233,6 +233,7 @@ def coordinate_unpredictability(Y: Array) -> Array:
     At most 1: the mean is also a prediction, and its error is one standard deviation.
     """
     Y = read_array(Y, "embedding", ensure_min_samples=3)
+    Y = Y / power_of_two_scale(Y)  # so that squares do not overflow
     return np.array([1.0, *(prediction_error(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 
 
