@@ -60,9 +60,8 @@ def test_no_coordinate_is_less_predictable_than_by_its_mean():
         assert (errors <= 1).all()
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_units_do_not_matter(scale):
+@pytest.mark.parametrize("scale", [2.0**-600, 2.0**600])
+def test_squares_do_not_overflow(scale):
     y = np.random.default_rng(0).normal(size=100)
     Y = np.column_stack([y, y**2])
-    np.testing.assert_array_equal(unpredictability(2.0**600 * Y), unpredictability(Y))
-    np.testing.assert_allclose(unpredictability(scale * Y), unpredictability(Y))
+    np.testing.assert_array_equal(unpredictability(scale * Y), unpredictability(Y))
