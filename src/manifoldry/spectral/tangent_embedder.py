@@ -252,8 +252,8 @@ def warn_if_redundant(Y: Array, n_neighbors: int, least: float = 0.5, min_points
     Noise gives every coordinate of a sheet an alignment error. An eigenvector that varies along the
     first coordinate only, twice as fast, may then have a smaller error than the next coordinate of
     the sheet, and takes its place. On sheets with noise the second coordinate was above 0.86 if
-    the sheet was recovered, and below 0.5 if it was lost: docs/decisions.md. Fewer than `min_points` points
-    are not judged.
+    the sheet was recovered, and below 0.5 if it was lost: docs/decisions.md. Fewer than
+    `min_points` points are not judged.
     """
     if Y.shape[1] < 2 or len(Y) < min_points or is_ignored(RedundantCoordinateWarning):
         return
