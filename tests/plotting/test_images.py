@@ -108,7 +108,10 @@ def test_points_left_off_the_map_have_no_image():
     part = Y.copy()
     part[:30] = np.nan
     ax = plot_images(part, IMAGES, np.repeat(["a", "b"], 30))
-    assert shown_rows(ax).min() >= 30
+    rows = shown_rows(ax, np.nan_to_num(part, nan=np.inf))
+    assert rows.min() >= 30
+    for image, row in zip(ax.images, rows, strict=True):
+        np.testing.assert_array_equal(image.get_array(), IMAGES[row])
     np.testing.assert_allclose(ax.collections[-1].get_edgecolors()[0], to_rgba(PALETTE[1]))
 
 
