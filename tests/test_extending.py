@@ -57,8 +57,9 @@ def modules(tmp_path_factory):
 
 
 def test_modules_have_at_most_forty_lines():
-    added = {"commute_time", "cauchy_pca", "t_elastic", "block_krylov", "local_weights"}
-    assert set(MODULES) == added | {"nearest", "charbonnier", "raw_stress"}
+    added = {"adjacency", "commute_time", "cauchy_pca", "exponential", "t_elastic"}
+    others = {"block_krylov", "local_weights", "nearest", "charbonnier", "raw_stress"}
+    assert set(MODULES) == added | others
     for name, code in MODULES.items():
         written = [line for line in code.splitlines() if line.strip()]
         assert len(written) <= 40, f"{name} has {len(written)} lines"
@@ -103,6 +104,7 @@ class TestRawStress:
 
 
 def test_every_method_passes_scikit_learn_s_checks(modules):
+    check_estimator(modules["adjacency"].Adjacency())
     check_estimator(modules["cauchy_pca"].CauchyPCA())  # that of CommuteTime is on the page
     check_estimator(modules["t_elastic"].TElasticEmbedding(max_iter=3))
     regressor = modules["local_weights"].LocalWeights()
@@ -239,6 +241,76 @@ def test_a_kernel_of_your_own_has_the_gradient_of_its_objective(modules):
         numeric = approx_fprime(Y.ravel(), lambda y, e=objective: e.value(y.reshape(9, 2)), 1e-7)
         gradient = objective.value_and_gradient(Y)[1]
         np.testing.assert_allclose(numeric.reshape(9, 2), gradient, atol=1e-5)
+
+
+class TestAdjacency:
+    """A method that defines only `_pose`."""
+
+    def test_it_has_the_eigenvectors_of_the_matrix(self, modules):
+        model = modules["adjacency"].Adjacency(3, n_neighbors=10)
+        A = model.pose(STRIP).problem.operator.toarray()
+        values, vectors = np.linalg.eigh(A)
+        model.fit(STRIP)
+        np.testing.assert_allclose(model.eigenvalues_, values[-2:-5:-1])
+        cosines = np.abs(np.sum(model.embedding_ * vectors[:, -2:-5:-1], axis=0))
+        np.testing.assert_allclose(cosines, np.linalg.norm(model.embedding_, axis=0), rtol=1e-6)
+
+    @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
+    def test_new_points_by_regression(self, modules, convert):
+        X, held = STRIP[::2], STRIP[1::2]
+        model = modules["adjacency"].Adjacency(2, n_neighbors=10).fit(convert(X))
+        whole = modules["adjacency"].Adjacency(2, n_neighbors=10).fit(STRIP)
+        placed = model.transform(convert(held))
+        for j in range(2):
+            assert abs(np.corrcoef(placed[:, j], whole.embedding_[1::2, j])[0, 1]) > 0.95
+        alone = np.vstack([model.transform(convert(held[i : i + 1])) for i in range(5)])
+        np.testing.assert_allclose(alone, placed[:5], atol=1e-7 * np.abs(placed).max())
+        np.testing.assert_array_equal(model.transform(convert(X)), model.embedding_)
+        assert model.extension_error(convert(X)) < 0.2  # regression smooths
+
+    def test_components_and_coordinates_without_redundancy(self, modules):
+        with pytest.warns(DisconnectedGraphWarning):
+            model = modules["adjacency"].Adjacency(2, n_neighbors=10).fit(TWO)
+        gap = np.ptp(model.embedding_, axis=0).max()
+        moved = model.transform(TWO + 1e-3)
+        assert np.abs(moved - model.embedding_).max() < 0.05 * gap
+        plain = mf.NonRedundant(modules["adjacency"].Adjacency(n_neighbors=10)).fit(STRIP)
+        width = np.cos(np.pi * PLACES[:, 1])
+        assert abs(np.corrcoef(plain.embedding_[:, 1], width)[0, 1]) > 0.8
+        assert np.isfinite(plain.transform(NEW)).all()
+
+    def test_precomputed_values_need_a_formula(self, modules):
+        from manifoldry.base.input import Distances
+
+        class OfDistances(modules["adjacency"].Adjacency):
+            _input_type = Distances
+
+        with pytest.raises(NotImplementedError, match=r"fit was given .*; define extend, or pass"):
+            OfDistances(n_neighbors=10).fit(cdist(STRIP, STRIP))
+
+
+class TestExponential:
+    """An affinity whose weights depend on the direction."""
+
+    @pytest.mark.parametrize("symmetrize", ["or", "and", "mean"])
+    def test_weights(self, modules, symmetrize):
+        graph = mf.NeighborGraph.build(STRIP, 8)
+        affinity = modules["exponential"].Exponential(symmetrize=symmetrize)
+        D = cdist(STRIP, STRIP)
+        ranks = D.argsort(axis=1).argsort(axis=1)
+        near = (ranks > 0) & (ranks <= 8)
+        scale = (D * near).sum(axis=1, keepdims=True) / 8
+        W = np.exp(-D / scale) * near
+        combine = {"or": np.maximum, "and": np.minimum, "mean": lambda a, b: (a + b) / 2}
+        expected = combine[symmetrize](W, W.T)
+        np.testing.assert_allclose(affinity.fit(graph).matrix(graph).toarray(), expected)
+
+    @pytest.mark.parametrize("symmetrize", ["or", "mean"])
+    def test_new_points_have_the_weights_of_training_points(self, modules, symmetrize):
+        affinity = modules["exponential"].Exponential(symmetrize=symmetrize)
+        for method in (mf.LaplacianEigenmaps, mf.DiffusionMaps):
+            model = method(2, affinity=affinity, n_neighbors=10).fit(STRIP)
+            assert model.extension_error(STRIP) < 1e-9
 
 
 def test_an_adjacency_matrix_is_its_own_graph(modules):

@@ -27,7 +27,7 @@ class DisconnectedGraphWarning(ManifoldryWarning):
 
 
 class DominatedCoordinateWarning(ManifoldryWarning):
-    """One point or a handful of points hold most of the variance of a coordinate."""
+    """One point, a handful or a small group of points hold most of the variance of a coordinate."""
 
 
 class ExtensionWarning(ManifoldryWarning):
@@ -44,6 +44,10 @@ class NoveltyWarning(ExtensionWarning):
 
 class RankWarning(ManifoldryWarning):
     """The data or the embedding has fewer dimensions than requested."""
+
+
+class RedundantCoordinateWarning(ManifoldryWarning):
+    """A coordinate is nearly a function of those before it."""
 
 
 class ShortCircuitWarning(ManifoldryWarning):

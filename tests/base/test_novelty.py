@@ -39,7 +39,7 @@ def test_a_digit_that_was_left_out(digits, recwarn):
 def test_assess_has_a_verdict(digits):
     seen, held, zeros = digits
     model = mf.PCA(2).fit(seen)
-    alike, unlike = (assess(seen, model, new=rows) for rows in (held, zeros))
+    alike, unlike = (assess(seen, model, X_new=rows) for rows in (held, zeros))
     assert (alike.new_rows_differ, unlike.new_rows_differ) == (False, True)
     assert "By distance the new rows cannot be told from the training data" in alike.summary
     assert "of the new rows are unlike anything the model was fitted on" in unlike.summary
@@ -49,7 +49,7 @@ def test_assess_has_a_verdict(digits):
     assert without.new_rows_differ is None
     assert "unlike_rows" not in without.metrics
     with pytest.raises(TypeError, match=r"new needs a fitted estimator .* not a ndarray"):
-        assess(seen, model.embedding_, new=held)
+        assess(seen, model.embedding_, X_new=held)
 
 
 @pytest.mark.parametrize(

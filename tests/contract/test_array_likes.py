@@ -112,6 +112,7 @@ ARRAYS = {
     "affinity": X @ X.T,
     "W": X @ X.T,
     "eigenvalues": np.arange(4.0),
+    "images": X[:, :4].reshape(40, 2, 2),
     "embeddings": {"map": Y},
     "curves": {"curve": np.arange(4.0)},
     "trace": None,
@@ -119,6 +120,8 @@ ARRAYS = {
 OTHERS = {
     "estimator": mf.PCA(1).fit(X),
     "n_components": 1,
+    "model": mf.PCA(2).fit(X),
+    "image_shape": (5, 1),
     "walk": mf.PCA(2).fit(X).walk(X, 0, 1),
     "comparison": mf.compare(X, {"map": Y}),
 }
@@ -287,6 +290,20 @@ def test_estimators_read_an_anndata(annotated):
     assert mf.TSNE(max_iter=5).fit(cells).embedding_.shape == (40, 2)
 
 
+def test_layers(annotated):
+    cells = annotated()
+    cells.layers["counts"] = sparse.csr_matrix(np.abs(X))
+    model = mf.PCA(2).fit((cells, "counts"))
+    np.testing.assert_allclose(model.embedding_, mf.PCA(2).fit(np.abs(X)).embedding_, atol=1e-10)
+    assert list(model.feature_names_in_) == list(cells.var_names)
+    cells.var_names = cells.var_names[::-1]
+    with pytest.raises(ValueError, match="variable 0 is 'gene 4' and was 'gene 0'"):
+        model.transform((cells, "counts"))
+    assert "5 features of layers['counts']" in str(mf.assess((cells, "counts"), "X_umap"))
+    cells.obsm["counts"] = X[:, :2].copy()  # obsm comes first
+    assert mf.PCA(2).fit((cells, "counts")).n_features_in_ == 2
+
+
 def test_a_fitted_model_does_not_change_with_the_anndata(annotated):
     cells = annotated()
     model = mf.PCA(2).fit((cells, "X_pca"))
@@ -326,7 +343,7 @@ def test_metrics_read_an_anndata(annotated):
             ValueError,
             "X='X_tsne' is not in obsm, which has 'X_pca', 'X_umap'",
         ),
-        (lambda c: mf.PCA().fit((c, "counts")), ValueError, r"pass adata.layers\['counts'\]"),
+        (lambda c: mf.PCA().fit((c, "raw")), ValueError, "nor in layers, which has 'counts'"),
         (
             lambda c: mf.assess(X, c),
             TypeError,
@@ -342,7 +359,7 @@ def test_metrics_read_an_anndata(annotated):
         (
             lambda c: plotting.plot_embedding((c, "X_umap"), "dnor"),
             ValueError,
-            "color='dnor' is neither a column of obs, which has 'donor', nor",
+            "color='dnor' is neither a column of obs, which has 'donor', nor one of the 5 names",
         ),
     ],
 )
@@ -378,6 +395,21 @@ def test_plots_read_an_anndata(annotated):
     panels = plotting.plot_grid({"map": (cells, "X_umap")}, "donor")
     assert panels[0].figure.legends[0].get_title().get_text() == "donor"
     plotting.plot_embedding((cells, "X_umap"), "red")  # not a column: a color
+    for matrix in (X, sparse.csr_matrix(X)):
+        ax = plotting.plot_embedding((annotated(X=matrix), "X_umap"), "gene 3")
+        places = np.asarray(ax.collections[0].get_offsets())
+        rows = [np.flatnonzero((place == Y).all(axis=1))[0] for place in places]
+        np.testing.assert_allclose(ax.collections[0].get_array(), X[rows, 3])
+        assert ax.figure.axes[1].get_ylabel() == "gene 3"
+    counts = plotting.plot_embedding(
+        (annotated(X=np.arange(200).reshape(40, 5)), "X_umap"), "gene 0"
+    )
+    assert len(counts.figure.axes) == 2  # a color bar: counts are no labels
+    cells.obs["gene 3"] = LABELS  # obs comes first
+    assert plotting.plot_embedding((cells, "X_umap"), "gene 3").get_legend() is not None
+    cells.var_names = ["CD3E"] * 5
+    with pytest.raises(ValueError, match="'CD3E' occurs 5 times in var_names"):
+        plotting.plot_embedding((cells, "X_umap"), "CD3E")
     close("all")
 
 

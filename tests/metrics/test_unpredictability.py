@@ -58,3 +58,10 @@ def test_no_coordinate_is_less_predictable_than_by_its_mean():
     for seed in range(40):
         errors = unpredictability(np.random.default_rng(seed).standard_t(1, size=(12, 3)))
         assert (errors <= 1).all()
+
+
+@pytest.mark.parametrize("scale", [2.0**-600, 2.0**600])
+def test_squares_do_not_overflow(scale):
+    y = np.random.default_rng(0).normal(size=100)
+    Y = np.column_stack([y, y**2])
+    np.testing.assert_array_equal(unpredictability(scale * Y), unpredictability(Y))

@@ -345,15 +345,15 @@ def test_names_stand_on_points_of_their_class(dimensions):
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_new_points_are_drawn_on_top(dimensions):
     new = Y[:5, :dimensions] + 0.1
-    ax = plot_embedding(Y[:, :dimensions], CLASSES, new=new)
+    ax = plot_embedding(Y[:, :dimensions], CLASSES, new_embedding=new)
     last = ax.collections[-1]
     assert last.get_label() == "new points"
     offsets = np.array(last._offsets3d).T if dimensions == 3 else last.get_offsets()
     np.testing.assert_allclose(offsets, new)
     assert last.get_zorder() > max(each.get_zorder() for each in ax.collections[:-1])
     assert min(last.get_sizes()) > max(ax.collections[0].get_sizes())
-    with pytest.raises(ValueError, match="new has 1 columns and the embedding"):
-        plot_embedding(Y[:, :dimensions], new=Y[:, :1])
+    with pytest.raises(ValueError, match="new_embedding has 1 columns and the embedding"):
+        plot_embedding(Y[:, :dimensions], new_embedding=Y[:, :1])
 
 
 @pytest.mark.parametrize("sides", [(1, 1, 1), (3, 1, 1), (1, 3, 1), (1, 1, 3)])
@@ -567,6 +567,68 @@ def test_a_grid_warns_once_of_many_whole_numbers():
     assert len(found) == 1
 
 
+def drawn_boxes(ax):
+    """Extents of the visible names, as they are drawn."""
+    ax.figure.canvas.draw()
+    return [text.get_window_extent() for text in ax.texts if text.get_visible()]
+
+
+def count_overlaps(boxes):
+    return sum(
+        min(a.x1, b.x1) > max(a.x0, b.x0) and min(a.y1, b.y1) > max(a.y0, b.y0)
+        for a, b in combinations(boxes, 2)
+    )
+
+
+@pytest.mark.parametrize("size", [(4.6, 4.6), (9.0, 6.0)])
+def test_names_do_not_overlap(size):
+    labels = np.array([f"CD{i} memory T cells" for i in range(20)])
+    ax = plot_embedding(Y[:, :2] / 4, np.repeat(labels, 3), names=True)
+    ax.figure.set_size_inches(size)  # after the plot: names are placed when the figure is drawn
+    boxes = drawn_boxes(ax)
+    assert len(boxes) == 20
+    assert count_overlaps(boxes) == 0
+    for box in boxes:
+        assert ax.bbox.x0 <= box.x0 < box.x1 <= ax.bbox.x1
+        assert ax.bbox.y0 <= box.y0 < box.y1 <= ax.bbox.y1
+
+
+def test_names_in_space_do_not_overlap():
+    shifted = Y.copy()
+    shifted[:, 2] = np.linspace(0, 1e-6, 60)  # seen from the side, names are close
+    ax = plot_embedding(shifted, np.array(["a cat", "a dog", "an eel"])[CLASSES], names=True)
+    ax.view_init(0, 0)
+    ax.figure.canvas.draw()
+    ends = [text.get_transform().transform((0, 0)) for text in ax.texts]
+    starts = [proj_transform(*text.get_position_3d(), ax.get_proj())[:2] for text in ax.texts]
+    places = ax.transData.transform(starts) + ends - ax.transData.transform((0, 0))
+    boxes = [text.get_window_extent() for text in ax.texts]
+    for (p, a), (q, b) in combinations(zip(places, boxes, strict=True), 2):
+        apart = np.abs(p - q) >= [(a.width + b.width) / 2, (a.height + b.height) / 2]
+        assert apart.any()
+
+
+def test_names_without_room_are_left_out_and_announced():
+    labels = [f"a rather long name of class {i}" for i in range(60)]
+    ax = plot_embedding(Y[:, :2], labels, names=True)
+    ax.figure.set_size_inches(2, 2)
+    with pytest.warns(ManifoldryWarning, match="of 60 names have no room.*pass legend=True"):
+        boxes = drawn_boxes(ax)
+    assert 0 < len(boxes) < 60
+    assert count_overlaps(boxes) == 0
+
+
+def test_new_points_are_visible_in_space():
+    """Behind all other points, where matplotlib's own order would hide them."""
+    near = np.column_stack([np.full(400, 1.0), *np.random.default_rng(0).uniform(-1, 1, (2, 400))])
+    ax = plot_embedding(near, "blue", size=900, new_embedding=[[-1.0, 0.0, 0.0]] * 2)
+    ax.view_init(0, 0)
+    ax.figure.canvas.draw()
+    x, y = ax.transData.transform(proj_transform(-1.0, 0.0, 0.0, ax.get_proj())[:2])
+    pixels = np.asarray(ax.figure.canvas.buffer_rgba())
+    assert pixels[len(pixels) - round(y), round(x), :3].min() > 250
+
+
 def test_names_do_not_cover_new_points():
-    ax = plot_embedding(Y[:, :2], CLASSES, names=True, new=Y[:5, :2])
+    ax = plot_embedding(Y[:, :2], CLASSES, names=True, new_embedding=Y[:5, :2])
     assert ax.collections[-1].get_zorder() > max(text.get_zorder() for text in ax.texts)

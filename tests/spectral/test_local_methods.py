@@ -14,10 +14,22 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from manifoldry import LLE, LTSA, HessianLLE, ModifiedLLE, NeighborGraph
+from manifoldry import (
+    LLE,
+    LTSA,
+    HessianLLE,
+    ModifiedLLE,
+    NeighborGraph,
+    NonRedundant,
+)
 from manifoldry import LocallyLinearEmbedding as OurLLE
-from manifoldry.datasets import make_strip, make_swiss_roll
-from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning, TangentSpaceWarning
+from manifoldry.datasets import make_s_curve, make_strip, make_swiss_roll
+from manifoldry.exceptions import (
+    DisconnectedGraphWarning,
+    RankWarning,
+    RedundantCoordinateWarning,
+    TangentSpaceWarning,
+)
 from manifoldry.metrics import procrustes
 from manifoldry.neighbors.neighborhoods import (
     Neighborhoods,
@@ -509,6 +521,44 @@ def test_sheets_are_not_regularized(method, n_features, noise, n_components):
     X = X + noise * spacing * np.random.default_rng(0).normal(size=X.shape)
     posed = method(n_components).pose(X)
     assert posed.alignment.laplacian_weight == 0
+
+
+def explained(Y, sheet):
+    """Smallest fraction of the variance of a coordinate of the sheet that Y explains linearly."""
+    A = np.column_stack([np.ones(len(Y)), Y])
+    residuals = sheet - A @ np.linalg.lstsq(A, sheet, rcond=None)[0]
+    return (1 - residuals.var(axis=0) / sheet.var(axis=0)).min()
+
+
+@pytest.mark.parametrize("method", SHEET)
+@pytest.mark.parametrize("metric_fit", [True, False])
+def test_a_direction_lost_in_noise_is_announced_with_remedies_that_help(method, metric_fit):
+    X, sheet = make_s_curve(600, random_state=0)
+    X = X + 0.05 * np.random.default_rng(1).normal(size=X.shape)
+    with pytest.warns(
+        RedundantCoordinateWarning,
+        match=r"coordinate 1 .*=10 may be too few.*Pass n_neighbors=20 .* pass n_components=1 ",
+    ):
+        model = method(2, n_neighbors=10, metric_fit=metric_fit).fit(X)
+    assert explained(model.embedding_, sheet) < 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RedundantCoordinateWarning)
+        more = method(2, n_neighbors=20, metric_fit=metric_fit).fit(X)
+        apart = NonRedundant(method(2, n_neighbors=10, metric_fit=metric_fit)).fit(X)
+    assert explained(more.embedding_, sheet) > 0.95
+    assert explained(apart.embedding_, sheet) > 0.9
+
+
+@pytest.mark.parametrize("method", SHEET)
+def test_sheets_and_sets_that_are_none_are_not_called_redundant(method):
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RedundantCoordinateWarning)
+        method(2).fit(make_strip(500, aspect=8.0, random_state=0).X)  # long and narrow
+        method(2).fit(make_swiss_roll(500, random_state=0).X)
+        method(2).fit(load_digits().data[:300])  # these have their own warning
+        method(2).fit(rng.normal(size=(20, 3)) * [30, 1, 0])  # few points
 
 
 def test_misfit_of_tangent_spaces():

@@ -29,6 +29,18 @@ def test_edges_need_not_be_isotropic():
     assert procrustes(fitted(Y, NeighborGraph.build(X, 12)), X, "rigid").error < 1e-10
 
 
+def test_a_component_of_fewer_points_than_coordinates():
+    """Of scaled letters, three points were connected to no others."""
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    X[:3] += 100
+    graph = NeighborGraph.build(X, 2)
+    Y = X.copy()
+    A = MetricFit(graph).fit(Y, np.arange(3))
+    assert A.shape == (5, 5)
+    lengths = [np.linalg.norm(Z[[0, 0, 1]] - Z[[1, 2, 2]], axis=1) for Z in (Y @ A, X)]
+    np.testing.assert_allclose(*lengths, rtol=1e-6)
+
+
 def test_misplaced_points_do_not_matter():
     """One point in twenty is a thousand times too far away; the others keep their shape."""
     X, _ = make_strip(400, random_state=0)

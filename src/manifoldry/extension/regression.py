@@ -18,15 +18,15 @@ from manifoldry.util.validation import power_of_two_scale, read_array, row_block
 class EmbeddingSpacing:
     """Local spacing of the points of an embedding."""
 
-    Z: Array
+    Z: Matrix
     max_neighbors: int = 48  # largest number of neighbors of a prediction
     spacing_neighbor: int = 5  # the local spacing is the distance to this neighbor
     sample_size: int = 1000  # points on which statistics are computed and bandwidths chosen
 
     @cached_property
-    def positions(self) -> Array:
+    def positions(self) -> Matrix:
         """Coordinates in double precision."""
-        return np.asarray(self.Z, dtype=np.float64)
+        return _in_double(self.Z)
 
     @cached_property
     def index(self) -> NeighborIndex:
@@ -36,12 +36,12 @@ class EmbeddingSpacing:
     @cached_property
     def sample(self) -> IntArray:
         """Up to `sample_size` evenly spaced rows."""
-        return spread_rows(len(self.Z), self.sample_size)
+        return spread_rows(self.Z.shape[0], self.sample_size)
 
     @property
     def k(self) -> int:
         """Number of neighbors of a prediction."""
-        return min(self.max_neighbors, len(self.Z) - 1)
+        return min(self.max_neighbors, self.Z.shape[0] - 1)
 
     @property
     def spacing_rank(self) -> int:
@@ -75,8 +75,8 @@ class LocalRegression:
 
     Parameters
     ----------
-    Z : array of shape (n_samples, n_components)
-        Coordinates of at least two points.
+    Z : array or sparse matrix of shape (n_samples, n_components)
+        Coordinates of at least two points; if sparse, regression is local constant.
     X : array or sparse matrix of shape (n_samples, n_features)
         The data.
     bandwidths : tuple of float
@@ -91,7 +91,7 @@ class LocalRegression:
     array([[0.505, 0.255]])
     """
 
-    Z: Array
+    Z: Matrix
     X: Matrix
     bandwidths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -120,11 +120,11 @@ class LocalRegression:
         """Mean length of the leave-one-out residuals, in the units of the data."""
         return float(self.residual_lengths.mean())
 
-    def predict(self, Z: Array) -> Array:
+    def predict(self, Z: Matrix) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
-        Z = np.asarray(Z, dtype=np.float64)
-        out = np.empty((len(Z), self.X.shape[1]))
-        for block in row_blocks(len(Z), self._numbers_per_row):
+        Z = self.spacing.index.as_queries(_in_double(Z))
+        out = np.empty((Z.shape[0], self.X.shape[1]))
+        for block in row_blocks(Z.shape[0], self._numbers_per_row):
             indices, distances = self.spacing.index.nearest(Z[block], self.spacing.k)
             out[block] = self._average(self.smoother, Z[block], indices, distances)
         return out
@@ -132,7 +132,8 @@ class LocalRegression:
     @property
     def _candidates(self) -> list[Smoother]:
         # A local linear fit has n_components + 1 unknowns and needs twice as many points.
-        degrees = (0, 1) if self.spacing.k >= 2 * (self.Z.shape[1] + 1) else (0,)
+        enough = self.spacing.k >= 2 * (self.Z.shape[1] + 1)
+        degrees = (0, 1) if enough and not sparse.issparse(self.Z) else (0,)
         return [Smoother(degree, h) for degree in degrees for h in self.bandwidths]
 
     @cached_property
@@ -156,17 +157,20 @@ class LocalRegression:
             lengths[block] = np.linalg.norm(residuals / self._unit, axis=1)
         return lengths
 
-    def _average(self, smoother: Smoother, Z: Array, indices: IntArray, distances: Array) -> Array:
+    def _average(self, smoother: Smoother, Z: Matrix, indices: IntArray, distances: Array) -> Array:
         width = smoother.bandwidth * distances[:, self.spacing.spacing_rank - 1]
         weights = gaussian_weights(distances, width)
         if smoother.degree == 1:
             weights = linear_weights(weights, self.spacing.positions[indices], Z)
-        indptr = np.arange(len(Z) + 1) * indices.shape[1]
-        S = sparse.csr_array(
-            (weights.ravel(), indices.ravel(), indptr), shape=(len(Z), len(self.Z))
-        )
+        indptr = np.arange(len(indices) + 1) * indices.shape[1]
+        shape = (len(indices), self.Z.shape[0])
+        S = sparse.csr_array((weights.ravel(), indices.ravel(), indptr), shape=shape)
         out = S @ self.X
         return out.toarray() if sparse.issparse(out) else np.asarray(out)
+
+
+def _in_double(Z: Matrix) -> Matrix:
+    return Z.astype(np.float64) if sparse.issparse(Z) else np.asarray(Z, dtype=np.float64)
 
 
 def gaussian_weights(distances: Array, width: Array) -> Array:
@@ -229,6 +233,7 @@ def coordinate_unpredictability(Y: Array) -> Array:
     At most 1: the mean is also a prediction, and its error is one standard deviation.
     """
     Y = read_array(Y, "embedding", ensure_min_samples=3)
+    Y = Y / power_of_two_scale(Y)  # so that squares do not overflow
     return np.array([1.0, *(prediction_error(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 
 

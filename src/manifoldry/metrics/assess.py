@@ -68,7 +68,7 @@ class Assessment:
     thresholds : SummaryThresholds
         Values at which the wording of the summary changes.
     novelty : array of shape (n_new,) or None
-        Distance of each row of `new` from the training data; None without `new`.
+        Distance of each row of `X_new` from the training data; None without it.
     has_neighbors : bool
         Whether the embedding is that of a model with the parameter ``n_neighbors``.
     """
@@ -98,7 +98,7 @@ class Assessment:
 
     @property
     def dominated_coordinates(self) -> list[DominatedCoordinate]:
-        """Coordinates of which one point or a handful hold most of the variance."""
+        """Coordinates of which one point, a handful or a small group hold most of the variance."""
         return dominated_coordinates(self.embedding)
 
     @property
@@ -164,7 +164,7 @@ def assess(
     metric: Any = "euclidean",
     sample: Any = "auto",
     random_state: RandomState = None,
-    new: Any = None,
+    X_new: Any = None,
 ) -> Assessment:
     """Compute quality metrics of an embedding and compare them with those of PCA.
 
@@ -185,7 +185,7 @@ def assess(
     - ``magnification``: ratio of the ninth to the first decile of the local scale;
     - ``unpredictability``: smallest value of :func:`unpredictability` over the coordinates; only
       for fitted spectral estimators, whose coordinates are ordered;
-    - ``unlike_rows``: fraction of the rows of `new` with a novelty above 2, if they are given;
+    - ``unlike_rows``: fraction of the rows of `X_new` with a novelty above 2, if they are given;
     - ``label_accuracy``, ``label_accuracy_in_data``: :func:`knn_accuracy` in the embedding and in
       the data, if labels are given.
 
@@ -199,7 +199,7 @@ def assess(
         AnnData.
     n_neighbors : int, default=None
         Neighborhood size; by default 15, or fewer if there are not enough points.
-    new : array, sparse matrix or frame of shape (n_new, n_features), default=None
+    X_new : array, sparse matrix or frame of shape (n_new, n_features), default=None
         New data for a fitted estimator passed as `embedding`: are they like the data that it was
         fitted on, so that ``transform`` can place them? See ``novelty`` of the estimators.
 
@@ -231,7 +231,7 @@ def assess(
     metrics = metrics_of(pair, own, diagram, distortion, embedding)
     if codes is not None:
         metrics |= label_metrics(pair, k, codes)
-    novelty = None if new is None else _novelty(embedding, new)
+    novelty = None if X_new is None else _novelty(embedding, X_new)
     if novelty is not None:
         metrics["unlike_rows"] = Estimate.of_fraction(novelty > FAR, len(novelty))
     curves, baseline, gains = {"embedding": own.coranking}, {}, {}
@@ -333,10 +333,10 @@ def label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str,
     }
 
 
-def _novelty(embedding: Any, new: Any) -> Array:
+def _novelty(embedding: Any, X_new: Any) -> Array:
     if not hasattr(embedding, "novelty"):
         raise TypeError(
-            "new needs a fitted estimator of manifoldry as embedding, to compare new rows with its "
-            f"training data, not a {type(embedding).__name__}; pass the estimator, or omit new"
+            "X_new needs a fitted estimator of manifoldry as embedding, to compare new rows with "
+            f"its training data, not a {type(embedding).__name__}; pass it, or omit X_new"
         )
-    return np.asarray(embedding.novelty(new))
+    return np.asarray(embedding.novelty(X_new))

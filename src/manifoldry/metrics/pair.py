@@ -15,7 +15,13 @@ from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.util.array_like import annotated_of, array_like, embedding_like, obsm_entry
+from manifoldry.util.array_like import (
+    annotated_of,
+    array_like,
+    embedding_like,
+    is_layer,
+    obsm_entry,
+)
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import FRACTION, Estimate
@@ -261,7 +267,8 @@ def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
         return "given distances"
     if annotated_of(X) is None:
         return f"{pair.X.shape[1]} features"
-    where = f"obsm[{X[1]!r}]" if isinstance(X, tuple) else "X"
+    kind = "layers" if is_layer(X) else "obsm"
+    where = f"{kind}[{X[1]!r}]" if isinstance(X, tuple) else "X"
     return f"{pair.X.shape[1]} features of {where}"
 
 

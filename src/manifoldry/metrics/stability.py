@@ -97,7 +97,7 @@ class Stability:
 
     @property
     def dominated_coordinates(self) -> list[DominatedCoordinate]:
-        """Coordinates of which one point or a handful hold most of the variance."""
+        """Coordinates of which one point, a handful or a small group hold most of the variance."""
         return dominated_coordinates(self.embedding)
 
     def __str__(self) -> str:

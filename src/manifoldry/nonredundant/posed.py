@@ -9,6 +9,7 @@ import numpy as np
 
 from manifoldry.base.input import RowMatcher
 from manifoldry.eigen import Spectra, SpectralProblem
+from manifoldry.exceptions import RedundantCoordinateWarning, ignoring
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import LocalWeights
@@ -54,7 +55,8 @@ class PosedNonRedundant(Posed):
         )
 
     def coordinates(self, spectra: Spectra) -> Array:
-        Y = self.inner.coordinates(spectra)
+        with ignoring(RedundantCoordinateWarning):  # unpredictability_ says how redundant they are
+            Y = self.inner.coordinates(spectra)
         if not self.problems[0].is_gram:
             return Y
         # Coordinates are √λ·v, for which the formula of the method does not hold.

@@ -7,6 +7,7 @@ It never shows a window and changes no global settings. matplotlib is imported a
 from manifoldry.plotting.curves import plot_learning_curve
 from manifoldry.plotting.embedding import plot_embedding
 from manifoldry.plotting.grid import plot_comparison, plot_grid
+from manifoldry.plotting.images import plot_images, plot_inverse_grid
 from manifoldry.plotting.quality import plot_assessment, plot_coranking, plot_shepard
 from manifoldry.plotting.redundancy import plot_dependence, plot_redundancy
 from manifoldry.plotting.search import plot_path, plot_trace
@@ -21,6 +22,8 @@ __all__ = [
     "plot_dependence",
     "plot_embedding",
     "plot_grid",
+    "plot_images",
+    "plot_inverse_grid",
     "plot_learning_curve",
     "plot_path",
     "plot_redundancy",

@@ -24,7 +24,7 @@ from manifoldry.plotting._style import (
     TEXT_COLOR,
     import_matplotlib,
 )
-from manifoldry.util.array_like import annotated_of, array_like
+from manifoldry.util.array_like import annotated_of, array_like, named_values
 from manifoldry.util.typing import Array, IntArray
 
 MAX_LEGEND = 40  # largest number of classes with a legend
@@ -109,18 +109,20 @@ class Coloring:
 def read_color(color: Any, label: str | None, *embeddings: Any) -> tuple[Any, str | None]:
     """Return the color as a string or array-like, and the title of its legend.
 
-    A string is a column of ``obs`` if an embedding is from an AnnData that has it; the column's
-    name is then the default title.
+    A string is a column of ``obs``, or a name in ``var_names``, if an embedding is from an AnnData
+    that has it; this name is then the default title.
     """
     if color is None or not isinstance(color, str):
         return (color if color is None else array_like(color, "color")), label
     found = [each for each in map(annotated_of, embeddings) if each is not None]
-    if found and color in found[0].obs:
-        return found[0].obs[color], label or color
+    values = named_values(found[0], color) if found else None
+    if values is not None:
+        return values, label or color
     if found and not import_matplotlib("matplotlib.colors").is_color_like(color):
         columns = ", ".join(map(repr, found[0].obs))
         raise ValueError(
-            f"color={color!r} is neither a column of obs, which has {columns}, nor a color"
+            f"color={color!r} is neither a column of obs, which has {columns}, nor one of the "
+            f"{len(getattr(found[0], 'var_names', ()))} names in var_names, nor a color"
         )
     return color, label
 
@@ -176,6 +178,17 @@ def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_o
             **_color_options(coloring, chosen, cmap),
         )
     return drawn
+
+
+def point_colors(coloring: Coloring, chosen: IntArray, cmap: Any) -> Any:
+    """Colors of the chosen points; light gray if all points have one color."""
+    if coloring.codes is not None:
+        return coloring.rgba(chosen)
+    if coloring.values is None:
+        return LIGHT_GRAY
+    options = _color_options(coloring, chosen, cmap)
+    normalize = import_matplotlib("matplotlib.colors").Normalize(options["vmin"], options["vmax"])
+    return options["cmap"](normalize(np.ma.masked_invalid(options["c"])))
 
 
 def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:

@@ -51,7 +51,7 @@ def plot_embedding(
     ticks: bool = False,
     rasterized: bool | None = None,
     names: bool = False,
-    new: Any = None,
+    new_embedding: Any = None,
 ) -> Axes:
     """Plot an embedding of one, two or three columns, colored by classes or values.
 
@@ -66,9 +66,11 @@ def plot_embedding(
         of an AnnData.
     color : str or array-like of shape (n_samples,), default=None
         A color for all points, or one label or value per point; with an AnnData also the name of
-        a column of ``obs``. Strings, booleans and whole numbers with at most 40 different values
-        are classes, other numbers are values. A pandas Categorical keeps the order of its
-        categories. Points whose label or value is None or NaN are gray.
+        a column of ``obs``, or else one of ``var_names``, such as a gene, for its values in ``X``
+        (for those in a layer pass ``adata.obs_vector(name, layer=layer)``). Strings, booleans and
+        whole numbers with at most 40 different values are classes, other numbers are values. A
+        pandas Categorical keeps the order of its categories. Points whose label or value is None
+        or NaN are gray.
     components : sequence of int, default=None
         Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None
@@ -91,10 +93,12 @@ def plot_embedding(
     rasterized : bool, default=None
         Whether to rasterize points in vector files; None does so from 5000 points.
     names : bool, default=False
-        Whether to write the name of each class on its points, near their median.
-    new : array-like of shape (n_new, n_components), default=None
-        New points, such as ``model.transform(X_new)``, drawn on top as white dots with a black
-        edge.
+        Whether to write the name of each class on its points, near their median. Names that would
+        overlap are shifted when the figure is drawn, and left out with a warning if there is no
+        room for them.
+    new_embedding : array-like of shape (n_new, n_components), default=None
+        Coordinates of new points, such as ``model.transform(X_new)``, drawn on top as
+        white dots with a black edge.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def plot_embedding(
     coloring = resolve_color(color, len(points), categorical, embedded)
     points = points[embedded]
     n, dimensions = points.shape
-    new = None if new is None else _read_new(new, components, dimensions)
+    new = None if new_embedding is None else _read_new(new_embedding, components, dimensions)
     with_legend = dimensions > 1 and shows_legend(coloring, legend, names)
     is_new = ax is None
     ax = axes_or_new(ax, dimensions=dimensions, size=_size(dimensions, coloring, with_legend))
@@ -170,8 +174,8 @@ def _read_new(new: Any, components: Sequence[int] | None, dimensions: int) -> Ar
     points = read_points(new, components)
     if points.shape[1] != dimensions or dimensions == 1:
         raise ValueError(
-            f"new has {points.shape[1]} columns and the embedding {dimensions}; both must have two "
-            "or three"
+            f"new_embedding has {points.shape[1]} columns and the embedding {dimensions}; both "
+            "must have two or three"
         )
     return points
 
@@ -179,34 +183,31 @@ def _read_new(new: Any, components: Sequence[int] | None, dimensions: int) -> Ar
 def _draw_new(ax: Any, new: Array, area: float) -> None:
     """Draw new points on top of all others, large enough to be found among them."""
     three = {"depthshade": False} if new.shape[1] == 3 else {}
+    if three:
+        # Otherwise matplotlib draws the collection whose nearest point is farthest away first.
+        ax.computed_zorder = False
     style = {"facecolors": "white", "edgecolors": "black", "linewidths": 0.9}
-    ax.scatter(*new.T, s=max(2 * area, 16.0), zorder=5, label="new points", **style, **three)
+    ax.scatter(*new.T, s=max(2 * area, 25.0), zorder=5, label="new points", **style, **three)
 
 
 def _write_names(ax: Any, points: Array, coloring: Coloring) -> None:
-    """Write the name of each class at the point of the class nearest to its median."""
-    from matplotlib.patheffects import withStroke
-
+    """Write the name of each class at its point nearest to the median, the largest class first."""
     if points.shape[1] == 1 or coloring.codes is None:
         return  # a line names its rows
+    from manifoldry.plotting._names import write_names  # late, since it imports matplotlib
+
     # Points without a label may lie anywhere.
     named = coloring.classes[:-1] if coloring.has_missing else coloring.classes
-    for code, name in enumerate(named):
-        members = points[coloring.codes == code]
-        if not len(members):
-            continue
-        distance = np.linalg.norm(members - np.median(members, axis=0), axis=1)
-        ax.text(
-            *members[distance.argmin()],
-            name,
-            fontsize=9,
-            fontweight="bold",
-            color=TEXT_COLOR,
-            ha="center",
-            va="center",
-            zorder=4,  # below new points
-            path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.9)],
-        )
+    counts = np.bincount(coloring.codes, minlength=len(named))[: len(named)]
+    order = [code for code in np.argsort(-counts, kind="stable") if counts[code]]
+    anchors = [_central_point(points[coloring.codes == code]) for code in order]
+    write_names(ax, anchors, [named[code] for code in order])
+
+
+def _central_point(members: Array) -> Array:
+    """The point nearest to the median."""
+    distance = np.linalg.norm(members - np.median(members, axis=0), axis=1)
+    return np.asarray(members[distance.argmin()])
 
 
 def _draw_plane(

@@ -105,8 +105,8 @@ def plot_comparison(
     comparison : Comparison
         Result of :func:`manifoldry.metrics.compare`.
     color : str or array-like of shape (n_samples,), default=None
-        As for `plot_embedding`, also a column of ``obs`` of the AnnData that was compared; by
-        default the labels of the comparison.
+        As for `plot_embedding`, also a name in the AnnData that was compared; by default the
+        labels of the comparison.
     metrics : sequence of str, default=("trustworthiness", "rnx_area")
         Metrics in the titles.
     **options

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manifoldry.plotting._data import read_points
+from manifoldry.plotting._images import check_image_shape, to_pixels
 from manifoldry.plotting._style import TEXT_COLOR
 from manifoldry.plotting.embedding import plot_embedding
 from manifoldry.util.checks import check_count
@@ -85,7 +86,7 @@ def plot_walk(
     for text, end in (("start", path[0]), ("end", path[-1])):
         ax.annotate(text, end, xytext=(4, 4), textcoords="offset points", color=TEXT_COLOR)
     if image_shape is not None:
-        images = np.hstack([row.reshape(image_shape) for row in walk.data[shown]])
+        images = np.hstack([*to_pixels(walk.data[shown], image_shape)])
         _draw_strip(ax, images, image_cmap, enlarge=is_new)
     return ax
 
@@ -97,11 +98,7 @@ def _image_steps(walk: Any, shape: tuple[int, ...] | None, n_images: int) -> Any
         return [0, n - 1]
     if walk.data is None:
         raise ValueError("the walk has no data, so there are no images; pass image_shape=None")
-    if np.prod(shape) != walk.data.shape[1]:
-        raise ValueError(
-            f"image_shape={tuple(shape)} has {np.prod(shape)} pixels, but the data have "
-            f"{walk.data.shape[1]} columns; pass the height and width of the images"
-        )
+    check_image_shape(shape, walk.data.shape[1], "data")
     count = min(check_count("n_images", n_images, minimum=2), n)
     return np.round(np.linspace(0, n - 1, count)).astype(int)
 

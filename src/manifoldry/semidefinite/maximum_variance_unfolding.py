@@ -77,7 +77,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Whether distances between neighbors are preserved or may also shrink, which tends to fold
         narrow directions. An :class:`~manifoldry.semidefinite.EdgeConstraint` also sets the
         tolerance, the slack, whether neighbors of the same point keep their distance, and whether
-        to search for short circuits.
+        to search for short circuits: ``EdgeConstraint(short_circuits="ignore")`` is what Isomap's
+        ``short_circuits="ignore"`` is.
     n_landmarks : int, default=None
         Optimize the positions of this many points only, and interpolate the others with the weights
         of LLE; each connected component gets at least ``n_components + 1``. Ten times as fast at

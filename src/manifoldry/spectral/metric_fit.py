@@ -213,7 +213,8 @@ def _least_squares_metric(edges: Array, weights: Array) -> Array:
 def _principal_axes(Y: Array) -> Array:
     """Return the rotation to principal axes; the largest entry of each coordinate is positive."""
     centered = Y - Y.mean(axis=0)
-    V = np.linalg.svd(centered, full_matrices=False)[2].T
+    # With fewer points than coordinates, the axes of the points do not span all coordinates.
+    V = np.linalg.svd(centered, full_matrices=len(Y) < Y.shape[1])[2].T
     rotated = centered @ V
     largest = rotated[np.abs(rotated).argmax(axis=0), np.arange(rotated.shape[1])]
     return V * np.where(largest < 0, -1.0, 1.0)

@@ -12,6 +12,7 @@ from manifoldry.base.input import Input, RowMatcher
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.data_regression import DataRegression
 from manifoldry.extension.layout import Layout, component_labels
 from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.disconnected import (
@@ -33,8 +34,8 @@ class Posed(ABC):
     fitted attributes, which ``SpectralEmbedder.adopt`` sets. To pose a problem means to build it
     from the data; to adopt a solution means to store it in the estimator.
 
-    A subclass defines ``problems`` and ``extend``. The other methods have defaults for data that
-    form one connected component and for coordinates that are eigenvectors.
+    A subclass defines ``problems``. The other methods have defaults for data that form one
+    connected component and for coordinates that are eigenvectors.
     """
 
     data: Input
@@ -44,9 +45,18 @@ class Posed(ABC):
     def problems(self) -> list[SpectralProblem]:
         """Eigenproblems, one for each connected component, the largest first."""
 
-    @abstractmethod
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Extension:
-        """Return the extension that computes the coordinates of new points."""
+        """Return the extension that computes the coordinates of new points.
+
+        By default local regression of the coordinates on the data.
+        """
+        if self.data.points is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} defines no extend, and new points cannot be embedded by "
+                f"regression on the data, since fit was given {self.data.description}; define "
+                "extend, or pass the data"
+            )
+        return DataRegression(self.data.points, self.coordinates(spectra), layout)
 
     @property
     def unit(self) -> float:
@@ -126,7 +136,17 @@ class Posed(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PosedOnGraph(Posed):
-    """A method whose operator comes from a neighbor graph; embeds each component separately."""
+    """A method whose operator comes from a neighbor graph; embeds each component separately.
+
+    Parameters
+    ----------
+    data : Input
+        What was passed to ``_pose``.
+    problem : SpectralProblem
+        The eigenproblem of all points.
+    rows_by_component : list of arrays
+        Rows of each connected component, such as those of `operator_components`.
+    """
 
     problem: SpectralProblem
     rows_by_component: list[IntArray]

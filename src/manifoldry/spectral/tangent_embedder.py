@@ -11,11 +11,18 @@ from scipy import sparse
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
-from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning, TangentSpaceWarning, warn
+from manifoldry.exceptions import (
+    DisconnectedGraphWarning,
+    RankWarning,
+    RedundantCoordinateWarning,
+    TangentSpaceWarning,
+    is_ignored,
+    warn,
+)
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import LocalAffine, TangentInverse
-from manifoldry.extension.regression import regression_inverse
+from manifoldry.extension.regression import coordinate_unpredictability, regression_inverse
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods, tangent_misfit, with_itself
 from manifoldry.spectral.base import SpectralEmbedder
@@ -174,8 +181,12 @@ class PosedTangentAlignment(PosedAlignment):
         return self.metric_fit
 
     def coordinates(self, spectra: Spectra) -> Array:
-        if not self.metric_fit:
-            return super().coordinates(spectra)
+        Y = self._with_metric(spectra) if self.metric_fit else super().coordinates(spectra)
+        if self.alignment.misfit <= self.alignment.acceptable_misfit:  # the data are a sheet
+            warn_if_redundant(Y[self.components[0]], self.graph.k)
+        return Y
+
+    def _with_metric(self, spectra: Spectra) -> Array:
         V = spectra.vectors(self.components, self.data.n_samples)
         fit, Y = MetricFit(self.graph), V.copy()
         for rows in self.components:
@@ -232,6 +243,31 @@ def warn_if_degenerate(Y: Array, thin: float = 1e-6) -> None:
             f"{missing} of n_components={Y.shape[1]} coordinates are zero: the others suffice to "
             "give the edges their lengths. Pass a smaller n_components",
             RankWarning,
+        )
+
+
+def warn_if_redundant(Y: Array, n_neighbors: int, least: float = 0.5, min_points: int = 30) -> None:
+    """Warn about a coordinate whose unpredictability is below `least`.
+
+    Noise gives every coordinate of a sheet an alignment error. An eigenvector that varies along the
+    first coordinate only, twice as fast, may then have a smaller error than the next coordinate of
+    the sheet, and takes its place. On sheets with noise the second coordinate was above 0.86 if
+    the sheet was recovered, and below 0.5 if it was lost: docs/decisions.md. Fewer than
+    `min_points` points are not judged.
+    """
+    if Y.shape[1] < 2 or len(Y) < min_points or is_ignored(RedundantCoordinateWarning):
+        return
+    unpredictability = coordinate_unpredictability(Y)
+    found = np.flatnonzero(unpredictability < least)
+    if len(found):
+        j = int(found[0])
+        warn(
+            f"coordinate {j} (counted from 0) is nearly a function of those before it: "
+            f"{unpredictability[j]:.2f} of it cannot be predicted from them (1 for coordinates of "
+            f"a sheet). With noise, n_neighbors={n_neighbors} may be too few to find the next "
+            f"direction of the sheet. Pass n_neighbors={2 * n_neighbors} or more, wrap the "
+            f"estimator in NonRedundant, or pass n_components={j} if there is no further direction",
+            RedundantCoordinateWarning,
         )
 
 

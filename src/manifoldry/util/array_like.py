@@ -21,7 +21,8 @@ _PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__buffer_
 def array_like(values: Any, name: str = "X") -> Any:
     """Return `values`, or the array that they name in an AnnData; refuse what is not an array.
 
-    An AnnData stands for its ``X``, and a pair ``(adata, key)`` for ``adata.obsm[key]``.
+    An AnnData stands for its ``X``, and a pair ``(adata, key)`` for ``adata.obsm[key]``, or for
+    ``adata.layers[key]`` if there is none.
 
     Examples
     --------
@@ -33,6 +34,8 @@ def array_like(values: Any, name: str = "X") -> Any:
         return array_like(_main_matrix(values, name), f"{name}.X")
     if _is_entry(values):
         annotated, key = values
+        if is_layer(values):
+            return array_like(annotated.layers[key], f"{name}.layers[{key!r}]")
         return array_like(obsm_entry(annotated, key, name), f"{name}.obsm[{key!r}]")
     if not _is_array_like(values):
         raise TypeError(
@@ -56,6 +59,34 @@ def annotated_of(values: Any) -> Any:
     return source if is_annotated(source) else None
 
 
+def is_layer(values: Any) -> bool:
+    """Whether `values` is a pair of an AnnData and the key of one of its layers, not of obsm."""
+    if not _is_entry(values):
+        return False
+    annotated, key = values
+    return key not in annotated.obsm and key in _layers(annotated)
+
+
+def _layers(annotated: Any) -> Any:
+    return getattr(annotated, "layers", None) or {}
+
+
+def named_values(annotated: Any, name: str) -> Any:
+    """Return a column of ``obs``, or of ``X`` by its name in ``var_names``; None if neither."""
+    if name in annotated.obs:
+        return annotated.obs[name]
+    places = np.flatnonzero(np.asarray(getattr(annotated, "var_names", ())) == name)
+    if len(places) > 1:
+        raise ValueError(
+            f"{name!r} occurs {len(places)} times in var_names; call adata.var_names_make_unique()"
+        )
+    if not len(places):
+        return None
+    column = _main_matrix(annotated, "adata")[:, places]
+    dense = column.toarray() if hasattr(column, "toarray") else np.asarray(column)
+    return dense.astype(float).ravel()  # counts are amounts, not labels
+
+
 def embedding_like(values: Any, name: str = "embedding") -> Any:
     """Return an array-like as `array_like` does, but refuse an AnnData without a key."""
     if is_annotated(values):
@@ -71,9 +102,11 @@ def obsm_entry(annotated: Any, key: str, name: str) -> Any:
     """Return ``annotated.obsm[key]``; `name` is the argument that contains the key."""
     if key in annotated.obsm:
         return annotated.obsm[key]
-    elsewhere = [each for each in ("layers", "obsp") if key in getattr(annotated, each, ())]
-    remedy = f"; pass adata.{elsewhere[0]}[{key!r}]" if elsewhere else ""
-    raise ValueError(f"{name}={key!r} is not in obsm, which has {_keys(annotated.obsm)}{remedy}")
+    remedy = f"; pass adata.obsp[{key!r}]" if key in getattr(annotated, "obsp", ()) else ""
+    raise ValueError(
+        f"{name}={key!r} is not in obsm, which has {_keys(annotated.obsm)}, nor in layers, which "
+        f"has {_keys(_layers(annotated))}{remedy}"
+    )
 
 
 def labels_of(labels: Any, *sources: Any, name: str = "labels") -> Any:

@@ -8,10 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.util.array_like import (
+    annotated_of,
     array_like,
     check_not_stacked,
     check_not_times,
     is_annotated,
+    is_layer,
 )
 from manifoldry.util.memory import NotEnoughMemoryError, available_memory
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -35,13 +37,14 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
 
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     rows = numeric(X, "X")
-    if not (is_annotated(X) and hasattr(X, "var_names")):
+    annotated = annotated_of(X) if is_annotated(X) or is_layer(X) else None
+    if not hasattr(annotated, "var_names"):
         return canonical(validate_data(estimator, rows, reset=reset, **options))
     with warnings.catch_warnings():
         # Its array has no names; those of the AnnData are checked below.
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         rows = validate_data(estimator, rows, reset=reset, **options)
-    _check_variable_names(estimator, X, reset)
+    _check_variable_names(estimator, annotated, reset)
     return canonical(rows)
 
 
