@@ -52,6 +52,8 @@ def test_masked_cells_are_rejected_and_counted():
     [
         (np.ones((3, 2), np.float32), np.float32),
         (np.ones((3, 2), np.float16), np.float64),
+        (np.ones((3, 2), ">f4"), np.float32),
+        (np.ones((3, 2), ">f8"), np.float64),
         (np.ones((3, 2), int), np.float64),
         ([[1, 2], [3, 4]], np.float64),
         (pd.DataFrame({"a": [1, 2], "b": [0.5, 1]}), np.float64),

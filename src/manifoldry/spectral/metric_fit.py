@@ -42,6 +42,9 @@ class MetricFit:
     max_stretch : float
         If distances on the embedding exceed paths along its edges by more than this factor, the
         embedding is shrunk.
+    min_length : float
+        Edges that are at most this long, relative to the longest, count as zero, since squares of
+        their reciprocals would overflow.
     max_correction : float
         Largest factor by which a fit to inliers may change the robust estimate.
     """
@@ -53,6 +56,7 @@ class MetricFit:
     length_tolerance: float = 0.25
     min_fraction: float = 0.8
     max_stretch: float = 1.5
+    min_length: float = 1e-100
     max_correction: float = 3.0
 
     def fit(self, Y: Array, rows: IntArray) -> Array:
@@ -81,8 +85,8 @@ class MetricFit:
         rank = np.arange(len(graph.indices)) - np.repeat(graph.indptr[:-1], np.diff(graph.indptr))
         inside = np.zeros(graph.n_query, dtype=bool)
         inside[rows] = True
-        usable = (graph.distances > 0) & inside[graph.rows]
-        unit = power_of_two_scale(graph.distances[usable])
+        unit = power_of_two_scale(graph.distances[inside[graph.rows]])
+        usable = (graph.distances / unit > self.min_length) & inside[graph.rows]
         edges = Y[graph.rows[usable]] - Y[graph.indices[usable]]
         edges = edges / (graph.distances[usable] / unit)[:, None]
         nearest = edges[rank[usable] < self.nearest]

@@ -72,7 +72,15 @@ def numeric(X: Any, name: str) -> Any:
     X = array_like(X, name)
     check_not_masked(X)
     check_not_times(X, name)
-    return X
+    return _in_native_byte_order(X)
+
+
+def _in_native_byte_order(X: Any) -> Any:
+    """Return an array in the byte order of this machine, so that float32 is known as float32."""
+    dtype = getattr(X, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype.isnative:
+        return X
+    return X.astype(dtype.newbyteorder("="))
 
 
 def canonical(X: Matrix) -> Matrix:
