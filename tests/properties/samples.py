@@ -94,6 +94,12 @@ def zeros_and_tiny(rng, n, d):
     return rng.choice([0.0, 1e-200, 1e-160, 1.0], (n, d))
 
 
+def special_numbers(rng, n, d):
+    """Both zeros, neighbors of one and of the ends of the range, and ordinary numbers."""
+    ends = [0.0, -0.0, 5e-324, 1e-308, 1e-154, 1e154, 1 + 2**-52, 1 - 2**-53, 2.0**53]
+    return rng.choice([*ends, -1.0, 1.0, 0.5, np.pi], (n, d))
+
+
 KINDS = {
     make.__name__: make
     for make in (
@@ -116,6 +122,7 @@ KINDS = {
         one_outlier,
         mixed_scales,
         zeros_and_tiny,
+        special_numbers,
     )
 }
 GENERIC = ("normal", "curve", "roll")  # points in general position
@@ -138,9 +145,12 @@ class Sample:
     @property
     def points(self):
         made = KINDS[self.kind](np.random.default_rng(self.seed), self.n, self.d)
-        # Single precision ends at 3e38.
-        scale = self.scale if self.dtype == "float64" else np.clip(self.scale, 1e-20, 1e20)
-        return ((made + self.offset) * scale).astype(self.dtype)
+        scale, largest = self.scale, 1e300
+        if self.dtype == "float32":  # which ends at 3e38
+            scale, largest = np.clip(scale, 1e-20, 1e20), 3.4e38
+        with np.errstate(over="ignore"):
+            scaled = (made + self.offset) * scale
+        return np.clip(scaled, -largest, largest).astype(self.dtype)
 
 
 @st.composite

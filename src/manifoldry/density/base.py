@@ -75,8 +75,14 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return np.asarray(self._frame.apply(data))
 
     def _data(self, points: Array, dtype: Any) -> Array:
-        data = points * self._frame.unit + self._frame.origin
-        return np.asarray(data.astype(dtype, copy=False))
+        with np.errstate(over="ignore"):
+            data = (points * self._frame.unit + self._frame.origin).astype(dtype, copy=False)
+        if not np.isfinite(data).all():
+            raise ValueError(
+                f"values leave the range of {np.dtype(dtype)}, which the data nearly fill, with "
+                f"values of about {self._frame.unit:.0e}; divide X by a constant"
+            )
+        return np.asarray(data)
 
     @property
     def _log_unit(self) -> float:

@@ -165,6 +165,11 @@ def two_nn(
             f"discard={fraction:g} keeps {keep} of {len(logs)} ratios, but fit={fit!r} needs "
             f"between 2 and {len(logs) - method.min_discarded}; pass another discard"
         )
+    if logs[keep - 1] == 0:
+        raise ValueError(
+            f"discard={fraction:g} keeps {keep} of {len(logs)} ratios, all of two equally distant "
+            "neighbors, so two_nn is undefined; pass a smaller discard, or use local_pca"
+        )
     draws = check_count("n_draws", n_draws, minimum=2)
     value = _bootstrap_interval(logs, keep, method.estimate, random_state, draws)
     note = f"{len(logs)} points"
@@ -237,7 +242,8 @@ def _bootstrap_interval(
     n = len(logs)
 
     def resampled(rows: IntArray) -> float:
-        return estimate(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # stays ascending
+        drawn = np.repeat(logs, np.bincount(rows, minlength=n))  # stays ascending
+        return estimate(drawn, keep) if drawn[keep - 1] > 0 else np.inf
 
     found = Estimate.of_bootstrap(resampled, n, as_generator(random_state, unset=0), n_draws)
     error = (found.high - found.low) / (2 * half_width(n - 1))

@@ -33,7 +33,8 @@ class Frame:
             return cls.at_zero(X)
         blocks = row_blocks(*X.shape)
         scale = power_of_two_scale(X)
-        total = sum((X[block] / scale).sum(axis=0, dtype=np.float64) for block in blocks)
+        # In double precision, since the scale of large float32 is beyond the range of float32.
+        total = sum(np.divide(X[block], scale, dtype=np.float64).sum(axis=0) for block in blocks)
         origin = total / X.shape[0] * scale
         return cls(origin, max(power_of_two_scale(X[block] - origin) for block in blocks))
 
@@ -132,7 +133,10 @@ def _subtract(A: Matrix, B: Matrix) -> Matrix:
 def _scaled_norms(D: Matrix, unit: float, p: float) -> Array:
     """Norms of rows, computed in units of `unit` if squares could over- or underflow."""
     if 1 / _SAFE_MAGNITUDE < unit < _SAFE_MAGNITUDE:
-        return _row_norms(D, p)  # bitwise equal, since units are powers of two
+        with np.errstate(over="ignore"):
+            norms = _row_norms(D, p)  # bitwise equal, since units are powers of two
+        if np.isfinite(norms).all():  # else a query is much farther than the unit
+            return norms
     D /= unit
     return _row_norms(D, p) * unit
 

@@ -167,7 +167,8 @@ class ConformalInverse(
     ) -> None:
         back = self._inverse(Z)
         self.errors_ = _lengths(X, back)
-        self._max_distance = float(np.quantile(self._distance_from_map.of(Z), quantile)) or 1.0
+        distances = np.minimum(self._distance_from_map.of(Z), np.finfo(np.float64).max)
+        self._max_distance = float(np.quantile(distances, quantile)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
         # Round trips of linear maps differ by rounding errors only, which must not count.
         rounding = rounding_error * self._size_of_map
