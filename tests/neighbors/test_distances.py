@@ -10,6 +10,7 @@ from manifoldry.neighbors.distances import (
     expanded_squares,
     expansion_error,
     pair_distances,
+    squared_distances,
     squared_norms,
 )
 
@@ -127,3 +128,11 @@ def test_queries_far_from_the_unit_do_not_overflow():
     with np.errstate(all="raise"):
         found = pair_distances(X, Y, np.arange(2), np.zeros(2, dtype=int), 2.0**80)
     np.testing.assert_allclose(found, [1e163, 1e24], rtol=1e-15)
+
+
+def test_squared_distances_of_the_largest_single_precision():
+    X = np.array([[0.0], [3.4e38]], dtype=np.float32)
+    frame = Frame.of(X)
+    with np.errstate(all="raise"):
+        D2 = squared_distances(X, X, frame, accuracy=1e-9)
+    np.testing.assert_allclose(D2[0, 1] * frame.unit**2, float(X[1, 0]) ** 2)

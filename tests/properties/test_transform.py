@@ -71,7 +71,9 @@ def test_inverse_is_finite(model, sample, seed):
     assume(not isinstance(estimator, Refusal))
     Y = estimator.embedding_[embedded(estimator)]
     noise = np.random.default_rng(seed).standard_normal(Y.shape) * size_of(estimator)
-    Z = np.vstack([Y, Y + noise.astype(Y.dtype), Y[:1] * 0])
+    with np.errstate(over="ignore"):
+        Z = np.vstack([Y, Y + noise.astype(Y.dtype), Y[:1] * 0])
+    assume(np.isfinite(Z).all())
     back = attempt(lambda: estimator.inverse_transform(Z))
     assume(not isinstance(back, Refusal))
     assert back.shape == (len(Z), X.shape[1])

@@ -12,7 +12,7 @@ from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import check_data
+from manifoldry.util.validation import check_data, in_precision
 
 _PRIVATE = ("_mixture", "_frame", "_dtype")
 
@@ -76,13 +76,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):
 
     def _data(self, points: Array, dtype: Any) -> Array:
         with np.errstate(over="ignore"):
-            data = (points * self._frame.unit + self._frame.origin).astype(dtype, copy=False)
-        if not np.isfinite(data).all():
-            raise ValueError(
-                f"values leave the range of {np.dtype(dtype)}, which the data nearly fill, with "
-                f"values of about {self._frame.unit:.0e}; divide X by a constant"
-            )
-        return np.asarray(data)
+            data = points * self._frame.unit + self._frame.origin
+        return in_precision(data, dtype)
 
     @property
     def _log_unit(self) -> float:

@@ -59,12 +59,14 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
             f"no point has {high} distinct neighbors; build the graph with more neighbors"
         )
     inverse = inverse_dimensions(distances[full], low)
-    if not inverse.any():
+    mean = inverse.mean(axis=0)
+    if not mean.all():
+        k = low + int(np.flatnonzero(mean == 0)[-1])
         raise ValueError(
-            f"all {high} nearest neighbors of each point are equally distant, as in a simplex, "
-            "which no finite dimension explains"
+            f"all {k} nearest neighbors of each point are equally distant, as in a simplex, "
+            "which no finite dimension explains; pass a larger n_neighbors"
         )
-    dimensions = 1 / inverse.mean(axis=0)  # for each k
+    dimensions = 1 / mean  # for each k
     # First-order contribution of each point to the mean of these dimensions.
     influence = -(inverse * dimensions**2).mean(axis=1)
     value = Estimate.positive(float(dimensions.mean()), error_of_mean(influence, int(full.sum())))

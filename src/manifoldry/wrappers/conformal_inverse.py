@@ -33,7 +33,13 @@ from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import check_data, copy_if_shared, power_of_two_scale, row_blocks
+from manifoldry.util.validation import (
+    check_data,
+    copy_if_shared,
+    in_precision,
+    power_of_two_scale,
+    row_blocks,
+)
 
 
 class InverseWithRadius(NamedTuple):
@@ -147,7 +153,7 @@ class ConformalInverse(
         usable = np.asarray(np.isfinite(Z).all(axis=1))
         seen, held_out = seen[usable[seen]], held_out[usable[held_out]]
         self._check_enough(len(held_out))
-        self.estimator_, self.embedding_ = estimator, Z.astype(data.dtype, copy=False)
+        self.estimator_, self.embedding_ = estimator, in_precision(Z, data.dtype)
         warn_if_dominated(self.embedding_, takes_n_neighbors(estimator))
         self.held_out_ = held_out
         self._distance_from_map = RelativeDistance.of_points(Z[seen])
@@ -230,7 +236,7 @@ class ConformalInverse(
         data = check_data(self, X, reset=False)
         distances = self._distance_from_data.of(data) if return_distance else None
         self._distance_from_data.warn_if_far(data, distances)
-        placed = _transform_rows(self.estimator_, data).astype(data.dtype, copy=False)
+        placed = in_precision(_transform_rows(self.estimator_, data), data.dtype)
         return placed if distances is None else (placed, distances)
 
     def novelty(self, X: Any) -> Array:
