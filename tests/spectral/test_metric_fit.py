@@ -123,3 +123,14 @@ def test_edges_whose_squares_underflow_count_as_zero():
     lengths = np.linalg.norm(np.diff(Z[3:], axis=0), axis=1)
     expected = np.linalg.norm(np.diff(X[3:], axis=0), axis=1)
     np.testing.assert_allclose(lengths, expected, rtol=0.05)
+
+
+def test_paths_between_identical_rows_have_no_length():
+    """Their distance on the map is not infinitely many times too long."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(3, 2)), 5, axis=0)
+    with np.errstate(all="raise", under="ignore"):
+        stretch = MetricFit(NeighborGraph.build(X, 8))._stretch(
+            rng.normal(size=(15, 2)), np.arange(15)
+        )
+    assert 0 < stretch.max() < 100

@@ -43,8 +43,8 @@ class MetricFit:
         If distances on the embedding exceed paths along its edges by more than this factor, the
         embedding is shrunk.
     min_length : float
-        Edges that are at most this long, relative to the longest, count as zero, since squares of
-        their reciprocals would overflow.
+        Edges and paths that are at most this long, relative to the longest edge, count as zero,
+        since squares of their reciprocals would overflow.
     max_correction : float
         Largest factor by which a fit to inliers may change the robust estimate.
     """
@@ -121,7 +121,7 @@ class MetricFit:
         sources = _central_points(Z)
         paths = dijkstra(lengths, indices=rows[sources])[:, rows]
         direct = np.linalg.norm(Z - Z[sources][:, None], axis=2)
-        known = np.isfinite(paths) & (paths > 0)
+        known = np.isfinite(paths) & (paths > self.min_length)  # not between identical rows
         return np.where(known, direct, 0.0) / np.where(known, paths, 1.0)
 
     def _fit_metric(self, edges: Array, weights: Array) -> Array:
