@@ -159,6 +159,29 @@ def test_ties_go_to_the_lower_index(case, rng, k):
     np.testing.assert_allclose(distances, expected, rtol=1e-15, atol=0)
 
 
+SUBNORMAL = 2.0**-1045  # about 2e-315, where rounding is absolute
+
+
+@every_index_of_points
+@pytest.mark.parametrize("k", [1, 17])
+def test_ties_of_subnormal_numbers(case, rng, k):
+    X = case.tied(rng)
+    indices, distances = case.of(X * SUBNORMAL).nearest(case.rows(X * SUBNORMAL, X), k)
+    order, _ = nearest_oracle(case.oracle(X, X), k)
+    np.testing.assert_array_equal(indices, order)
+    assert np.isfinite(distances).all()
+
+
+@every_index_of_points
+def test_ties_of_numbers_whose_squares_underflow(case, rng):
+    """Every point is found, and none twice."""
+    X = np.hstack([rng.choice([0.0, 1e-209, 1e-169, 1e-9], (90, 1)), np.ones((90, 1))])
+    X = X * [1.0, case.metric == "cosine"]  # directions need a length
+    indices, distances = case.of(X).nearest(case.rows(X, X), 30)
+    assert all(len(set(row)) == 30 for row in indices)
+    np.testing.assert_allclose(distances, nearest_oracle(case.oracle(X, X), 30)[1], atol=1e-15)
+
+
 @every_index
 def test_identical_points_are_neighbors_in_order(case):
     X = np.ones((40, 3))

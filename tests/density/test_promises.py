@@ -11,6 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
+from manifoldry import ManifoldParzen
+
 
 @pytest.fixture(name="X")
 def corner(rng):
@@ -180,3 +182,19 @@ def test_an_interrupted_fit_keeps_the_former_model(density, X, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[:40] * 2)
     assert np.array_equal(model.score_samples(X), before)
+
+
+def test_points_much_closer_than_the_data_are_wide():
+    """Squares of their distances underflow."""
+    X = np.array([[0.0, 0.0], [1e-170, 0.0], [0.0, 1e-170], [1e-170, 1e-170], [1.0, 0.0]])
+    with np.errstate(all="raise", under="ignore"):
+        model = ManifoldParzen().fit(X)
+    assert model.noise_ >= 1e-100
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+def test_draws_out_of_range_are_refused(density):
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    model = density.fit(X / np.abs(X).max() * np.float32(3.4e38))
+    with pytest.raises(ValueError, match=r"range of float32.*; divide X by a constant"):
+        model.sample(500, random_state=0)

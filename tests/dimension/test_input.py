@@ -214,3 +214,10 @@ def test_a_radius_graph(sheet):
     assert float(two_nn(wide)) == pytest.approx(float(two_nn(sheet)), rel=0.05)
     found = maximum_likelihood(wide)
     assert np.isfinite(float(found))
+
+
+def test_equally_distant_nearest_neighbors_among_farther_ones():
+    """Simplices of eleven points: the ten nearest neighbors of a point are equally distant."""
+    X = np.vstack([np.hstack([np.eye(11), np.full((11, 1), 9.0**i)]) for i in range(3)])
+    with pytest.raises(ValueError, match=r"all 10 nearest neighbors of each.*larger n_neighbors"):
+        maximum_likelihood(X, n_neighbors=(5, 15))

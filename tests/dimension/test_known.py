@@ -146,3 +146,18 @@ def test_same_seed_gives_same_estimates(sheet):
         one, same, other = (method(X, random_state=seed).value for seed in (1, 1, 2))
         assert (one, one.low, one.high) == (same, same.low, same.high)
         assert method is residual_variance_elbow or (one, one.low) != (other, other.low)
+
+
+def test_two_nn_of_few_points_with_ties():
+    """Some bootstrap samples have ties only, so that the interval is unbounded."""
+    X = np.array([[0.0], [1.0], [2.0], [9.0], [11.0], [14.0]])
+    with np.errstate(all="raise"):
+        found = two_nn(X)
+    assert 0 < found.value < np.inf
+    assert (found.value.low, found.value.high) == (0, np.inf)
+
+
+def test_two_nn_of_kept_ties_only_is_refused():
+    X = np.concatenate([np.arange(10.0), 100 + 1.5 ** np.arange(12)])[:, None]
+    with pytest.raises(ValueError, match=r"discard=0.8 keeps 4 of 22 ratios, all of two equally"):
+        two_nn(X, discard=0.8)

@@ -307,3 +307,13 @@ def test_the_jacobian_vanishes_far_away(kernel):
     surface = KernelRegressionMap(Z, np.cos(Z), kernel)
     far = np.array([[1e9, 0.0], [1e160, -1e160], [0.0, -1e300]])
     np.testing.assert_allclose(surface.jacobian(far), 0, atol=1e-4)
+
+
+def test_equal_projections_do_not_depend_on_the_batch():
+    """A curve that runs over the same data twice has two projections of every point."""
+    rng = np.random.default_rng(0)
+    Z = np.sort(rng.uniform(-8, 8, 80))[:, None]
+    extension = OrthogonalProjection(KernelRegressionMap(Z, np.abs(Z)))
+    new = rng.uniform(2, 6, size=(40, 1))
+    alone = np.vstack([extension.transform(row[None]) for row in new])
+    np.testing.assert_allclose(extension.transform(new), alone, atol=1e-7)

@@ -198,3 +198,10 @@ def test_many_components_are_fast():
     X = np.random.default_rng(0).normal(size=(1000, 2))
     geometry = ComponentGeometry.of_distances(cdist(X, X), component_rows(labels))
     np.testing.assert_array_equal(geometry.radii, 0)
+
+
+def test_distances_at_the_end_of_single_precision():
+    D = np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0]], dtype=np.float32) * np.float32(1.1e38)
+    with np.errstate(all="raise"):
+        found = ComponentGeometry.of_distances(D, [np.array([0, 1]), np.array([2])])
+    np.testing.assert_allclose(found.radii, [float(D[0, 1]) / 2, 0])

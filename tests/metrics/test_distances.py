@@ -98,6 +98,17 @@ def test_strain_is_what_classical_mds_leaves(data):
     assert strain(wide, PCA(2).fit(wide)) == pytest.approx(left)
 
 
+def test_strain_of_embeddings_of_another_size(data):
+    """The inner products of an embedding that is s times as large have the error s²."""
+    X, Y = data
+    gram = np.linalg.norm(Y @ Y.T - (Y @ Y.T).mean(axis=0)) / np.linalg.norm(X @ X.T)
+    found = float(strain(X, 1e100 * Y))
+    assert 0.5 < found / (1e200 * gram) < 2
+    assert float(strain(X * 1e-9, Y * 1e91)) == pytest.approx(found, rel=1e-9)
+    assert float(strain(X * 1e-100, Y * 1e100)) == np.inf
+    assert float(strain(X, np.ones_like(Y))) == 1
+
+
 def test_strain_after_the_best_scale(data):
     X, _ = data
     flat = PCA(2).fit(X).embedding_

@@ -66,3 +66,10 @@ def test_distances_have_no_directions():
     D = np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0)))
     with pytest.raises(ValueError, match="pass the data"):
         local_distortion(D, np.arange(20.0), metric="precomputed")
+
+
+def test_factors_out_of_range_are_refused():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    for data, embedding in ((1e-200 * X, 1e200 * X), (1e200 * X, 1e-200 * X)):
+        with pytest.raises(ValueError, match=r"e[+-]200 in the embedding.*rescale X or the emb"):
+            local_distortion(data, embedding)

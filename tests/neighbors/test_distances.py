@@ -10,6 +10,7 @@ from manifoldry.neighbors.distances import (
     expanded_squares,
     expansion_error,
     pair_distances,
+    squared_distances,
     squared_norms,
 )
 
@@ -93,6 +94,13 @@ def test_frame_at_the_ends_of_the_range(rng, scale):
         np.testing.assert_allclose(same, scaled)
 
 
+def test_frame_of_the_largest_single_precision(rng):
+    X = np.full((5, 2), 3.4e38, dtype=np.float32)
+    with np.errstate(all="raise"):
+        frame = Frame.of(X)
+    np.testing.assert_allclose(frame.origin, X[0])
+
+
 def test_frame_in_blocks_is_the_same_frame(rng):
     X = rng.normal(size=(3000, 3000)) + 5  # more than one block
     frame = Frame.of(X)
@@ -113,3 +121,18 @@ def test_constant_data_have_a_frame():
     frame = Frame.of(np.full((5, 2), 3.0))
     np.testing.assert_array_equal(frame.apply(np.full((5, 2), 3.0)), 0)
     assert frame.unit == 1.0
+
+
+def test_queries_far_from_the_unit_do_not_overflow():
+    X, Y = np.array([[1e163, 1e9], [1e24, 0.0]]), np.zeros((1, 2))
+    with np.errstate(all="raise"):
+        found = pair_distances(X, Y, np.arange(2), np.zeros(2, dtype=int), 2.0**80)
+    np.testing.assert_allclose(found, [1e163, 1e24], rtol=1e-15)
+
+
+def test_squared_distances_of_the_largest_single_precision():
+    X = np.array([[0.0], [3.4e38]], dtype=np.float32)
+    frame = Frame.of(X)
+    with np.errstate(all="raise"):
+        D2 = squared_distances(X, X, frame, accuracy=1e-9)
+    np.testing.assert_allclose(D2[0, 1] * frame.unit**2, float(X[1, 0]) ** 2)

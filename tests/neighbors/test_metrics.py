@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import manifoldry as mf
 from manifoldry import NeighborGraph
@@ -65,3 +66,10 @@ def test_far_new_points_overflow_with_a_message():
     model = mf.ClassicalMDS(metric="manhattan").fit(X)
     with pytest.raises(ValueError, match=r"overflow; check the units"):
         model.transform(np.full((1, 5), 1e200))
+
+
+def test_metrics_that_do_not_take_sparse_data_are_named():
+    X = sparse.csr_array(np.eye(6))
+    for build in (NeighborGraph.build, lambda X, **options: mf.ClassicalMDS(**options).fit(X)):
+        with pytest.raises(ValueError, match=r"metric='canberra' does not support sparse.*toarray"):
+            build(X, metric="canberra")

@@ -129,3 +129,8 @@ class TestSums:
         some = edges.subset(np.array([0]))
         assert np.array_equal(some.scales, [1e-4])
         assert np.array_equal(some.ends, [[0, 1]])
+
+
+def test_most_edges_much_shorter_than_the_longest():
+    edges = EdgeLengths(np.array([[0, 1], [1, 2], [2, 3]]), np.array([1e-320, 1e-320, 1.0]), 4)
+    np.testing.assert_array_equal(edges.scales, [1e-100, 1e-100, 1.0])

@@ -1,10 +1,14 @@
 """The method of multipliers: optimality, rounds, interrupts, infeasible lengths."""
 
+import warnings
 from functools import cache
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
+from manifoldry import MVU
+from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.multipliers import MethodOfMultipliers
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
@@ -143,3 +147,14 @@ def test_the_number_of_coordinates_adapts():
     spectrum = np.linalg.eigvalsh(found.map @ found.map.T)[::-1]
     assert ranks[-1] >= 3
     assert (spectrum[ranks[-1] :] < 1e-3 * SQUARES.mean() * N).all()
+
+
+def test_a_start_of_rounding_errors_is_replaced():
+    """Components far apart in units in which the edges are no longer than rounding errors."""
+    X = np.random.default_rng(0).uniform(size=(24, 3))
+    X[12:] += 1e4
+    model = MVU(metric="precomputed", max_iter=5)
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("ignore", ManifoldryWarning)
+        Y = model.fit_transform(cdist(X, X) * 1e-150)
+    assert np.isfinite(Y).all()

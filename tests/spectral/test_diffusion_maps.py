@@ -259,3 +259,10 @@ def test_an_affinity_object_sets_the_number_of_neighbors():
         DiffusionMaps(affinity="binary", gamma=1.0).fit(X)
     with pytest.raises(ValueError, match="affinity='cosine' must be one of"):
         DiffusionMaps(affinity="cosine").fit(X)
+
+
+def test_gamma_of_edges_of_all_lengths():
+    lengths = np.array([0.0, 1e-160, 1.0, 2.0, 3.5, 5.0, 7.0, 9.5, 1e160])
+    with np.errstate(all="raise", under="ignore"):
+        gamma = fastest_growth(NeighborGraph.build(lengths[:, None], 4))
+    assert 1e-4 < gamma < 1e4

@@ -215,3 +215,9 @@ def test_separates_concentric_rings():
     Y = KernelPCA(1, gamma=2.0).fit_transform(rings)[:, 0]
     inner, outer = Y[:60], Y[60:]
     assert inner.max() < outer.min() or outer.max() < inner.min()
+
+
+def test_kernels_that_overflow_at_new_points_are_refused():
+    model = KernelPCA(1, kernel="poly", degree=3).fit(X)
+    with pytest.raises(ValueError, match=r"values of 1 rows with .* overflow; check the units"):
+        model.transform(np.vstack([X[:1], X[:1] * 1e150]))

@@ -38,7 +38,7 @@ from manifoldry.neighbors.neighborhoods import (
     tangent_bases,
     tangent_misfit,
 )
-from manifoldry.spectral.modified_lle import weight_counts
+from manifoldry.spectral.modified_lle import noise_ratios, weight_counts
 
 LOCAL = [LLE, LTSA, HessianLLE, ModifiedLLE]
 SHEET = [LTSA, HessianLLE, ModifiedLLE]
@@ -589,3 +589,16 @@ def test_the_laplacian_is_that_of_the_neighbor_graph(method):
 def test_weights_outside_of_the_unit_interval_are_refused(weight):
     with pytest.raises(ValueError, match=f"laplacian_weight={weight} must be at"):
         LTSA(laplacian_weight=weight).fit(make_swiss_roll(60, random_state=0).X)
+
+
+def test_neighborhoods_without_extent_have_no_noise():
+    """Squares of these differences underflow."""
+    X = 1e-170 * np.random.default_rng(0).normal(size=(1, 6, 3))
+    with np.errstate(all="raise", under="ignore"):
+        np.testing.assert_array_equal(noise_ratios(X, 2), 0)
+
+
+def test_weights_of_differences_whose_squares_underflow():
+    differences = np.random.default_rng(0).normal(size=(4, 6, 3))
+    expected = barycentric_weights(differences, 1e-3)
+    np.testing.assert_array_equal(barycentric_weights(differences * 2.0**-530, 1e-3), expected)

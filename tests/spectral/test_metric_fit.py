@@ -122,3 +122,27 @@ def test_misplaced_points_are_reported():
     near = np.linalg.norm(Y - np.median(Y, axis=0), axis=1) < 1000
     assert near.sum() == 493
     assert procrustes(Y[near], truth[near], "rigid").error < 0.1
+
+
+def test_edges_whose_squares_underflow_count_as_zero():
+    """Three points among others that are 1e-160 apart: their quotients would overflow."""
+    Y = np.random.default_rng(0).uniform(size=(60, 2))
+    X = Y.copy()
+    X[:3] = np.array([[0.0, 0.0], [1e-160, 0.0], [0.0, 1e-160]])
+    Y[:3] = np.array([[0.0, 0.0], [0.01, 0.0], [0.0, 0.01]])
+    with np.errstate(over="raise"):
+        Z = fitted(Y, NeighborGraph.build(X, 8))
+    lengths = np.linalg.norm(np.diff(Z[3:], axis=0), axis=1)
+    expected = np.linalg.norm(np.diff(X[3:], axis=0), axis=1)
+    np.testing.assert_allclose(lengths, expected, rtol=0.05)
+
+
+def test_paths_between_identical_rows_have_no_length():
+    """Their distance on the map is not infinitely many times too long."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(3, 2)), 5, axis=0)
+    with np.errstate(all="raise", under="ignore"):
+        stretch = MetricFit(NeighborGraph.build(X, 8))._stretch(
+            rng.normal(size=(15, 2)), np.arange(15)
+        )
+    assert 0 < stretch.max() < 100

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from manifoldry import PCA
 from manifoldry.util import validation
 from manifoldry.util.checks import (
     as_generator,
@@ -29,6 +30,7 @@ from manifoldry.util.validation import (
     check_symmetric,
     check_zero_diagonal,
     copy_if_shared,
+    in_precision,
     plan_memory,
     power_of_two_scale,
     row_blocks,
@@ -52,10 +54,14 @@ def test_masked_cells_are_rejected_and_counted():
     [
         (np.ones((3, 2), np.float32), np.float32),
         (np.ones((3, 2), np.float16), np.float64),
+        (np.ones((3, 2), ">f4"), np.float32),
+        (np.ones((3, 2), ">f8"), np.float64),
         (np.ones((3, 2), int), np.float64),
         ([[1, 2], [3, 4]], np.float64),
         (pd.DataFrame({"a": [1, 2], "b": [0.5, 1]}), np.float64),
         (pl.DataFrame({"a": [1, 2], "b": [0.5, 1]}), np.float64),
+        (pl.DataFrame(np.ones((3, 2), np.float32)), np.float32),
+        (pl.DataFrame({"a": np.ones(2, np.float32), "b": [0.5, 1]}), np.float64),
         (sparse.coo_array(np.eye(3, dtype=np.float32)), np.float32),
     ],
 )
@@ -63,6 +69,15 @@ def test_data_become_float_and_single_precision_stays(given, dtype):
     X = check_data(BaseEstimator(), given, reset=True)
     assert X.dtype == dtype
     assert not sparse.issparse(X) or X.format == "csr"
+
+
+def test_results_out_of_the_range_of_the_data_are_refused():
+    assert in_precision(np.array([1.5, np.nan]), np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match=r"range of float32.*; divide X by a constant"):
+        in_precision(np.array([1e39]), np.float32)
+    corners = np.array([[1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]], np.float32) * np.float32(3.4e38)
+    with pytest.raises(ValueError, match="results leave the range of float32"):
+        PCA(1).fit(corners)
 
 
 def test_the_number_of_features_is_remembered():

@@ -145,3 +145,12 @@ def test_points_that_were_not_embedded_are_not_used_for_calibration():
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises((ValueError, TypeError), match=message):
         ConformalInverse(**parameters).fit(noisy_line(50, 0))
+
+
+def test_held_out_points_infinitely_far_from_the_map():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    held_out = ConformalInverse(PCA(1), random_state=0).fit(X).held_out_
+    X[held_out[:2]] = 1e120
+    with np.errstate(all="raise", under="ignore"):
+        model = ConformalInverse(PCA(1), random_state=0).fit(X)
+    assert np.isfinite(model.errors_).all()

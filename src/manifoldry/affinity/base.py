@@ -108,7 +108,8 @@ class Weights(ABC):
 
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
-        W = graph.matrix(np.exp(-self.exponents(graph, graph)))
+        with np.errstate(over="ignore"):  # the weight of an infinite exponent is zero
+            W = graph.matrix(np.exp(-self.exponents(graph, graph)))
         return _RULES[self.symmetrize].combine(W, W.T.tocsr())
 
     def self_weights(self, graph: NeighborGraph) -> Array:
@@ -142,7 +143,8 @@ class Weights(ABC):
         Rows are scaled to a largest weight of one. Far from all data the unscaled weights would
         underflow, but an out-of-sample extension only needs their ratios.
         """
-        exponents = [self.exponents(own, own), self.reverse_exponents(own, reverse)]
+        with np.errstate(over="ignore"):
+            exponents = [self.exponents(own, own), self.reverse_exponents(own, reverse)]
         smallest, dropped = np.full(own.n_query, np.inf), _RULES[self.symmetrize].drops_one_sided
         for graph, other, values in zip((own, reverse), (reverse, own), exponents, strict=True):
             counts = _shared(graph, other) if dropped else slice(None)

@@ -140,7 +140,14 @@ class Centered:
 
     def rows(self, X: Matrix) -> Array:
         """Centered kernel between new points and training points, (n_new, n_train)."""
-        K = self.raw.matrix(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.raw.matrix(X)
+        infinite = K.shape[0] - int(np.isfinite(K).all(axis=1).sum())
+        if infinite:
+            raise ValueError(
+                f"kernel values of {infinite} rows with the training data overflow; check the "
+                "units of X"
+            )
         return K - K.mean(axis=1, keepdims=True) - self.column_means + self.grand_mean
 
     def among(self, X: Matrix) -> Array:

@@ -30,7 +30,8 @@ def kernel_growth(
     often = np.ones(len(squared)) if counts is None else counts
     ends = np.log10([squared.min(), squared.max()])
     widths = np.logspace(ends[0] - 1, ends[1] + 1, n_widths)
-    sums = np.array([own + np.exp(-squared / width) @ often for width in widths])
+    with np.errstate(over="ignore"):  # the weight of an infinite exponent is zero
+        sums = np.array([own + np.exp(-squared / width) @ often for width in widths])
     return widths, np.gradient(np.log(sums), np.log(widths))
 
 
@@ -48,6 +49,7 @@ def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
     lengths = lengths[lengths > 0]
     unit = float(np.median(lengths))
     check_range(unit)  # gamma is one over a squared length
-    squared = (lengths / unit) ** 2
+    with np.errstate(over="ignore"):  # longer edges have no weight, shorter ones the weight one
+        squared = np.clip(lengths / unit, 1e-100, 1e100) ** 2
     widths, slope = kernel_growth(squared, own=float(chosen.sum()))
     return float(1 / widths[int(np.argmax(slope))] / unit / unit)

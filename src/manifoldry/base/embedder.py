@@ -35,7 +35,7 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import read_array
+from manifoldry.util.validation import in_precision, read_array
 
 # Parameters of the neighbor graph, with the values for estimators that do not have them.
 _GRAPH_PARAMETERS: dict[str, Any] = {
@@ -135,7 +135,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Set the fitted attributes from the solution of a posed spectral problem."""
         Y = posed.coordinates(spectra)
         layout = posed.lay_out(Y)
-        self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
+        self.embedding_ = in_precision(layout.place(Y, posed.labels), posed.data.dtype)
         formula = posed.extend(spectra, layout, self.embedding_)
         for name, value in posed.fitted_attributes(spectra, Y, formula).items():
             setattr(self, name, value)
@@ -205,7 +205,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         with threads_allowed(getattr(self, "n_jobs", None)):
             distances = self._distance_from_data.of(rows) if return_distance else None
             self._distance_from_data.warn_if_far(rows, distances)
-            placed = self._transform_rows(rows).astype(Points(rows).dtype, copy=False)
+            placed = in_precision(self._transform_rows(rows), Points(rows).dtype)
             return placed if distances is None else (placed, distances)
 
     def novelty(self, X: Any) -> Array:
@@ -262,7 +262,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(self._no_inverse_message())
         Y = self.embedding_[self._embedded_rows]
         distances = distances_on_map(Y, Z, requested=return_distance)
-        data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
+        data = in_precision(self.inverse_.predict(Z.astype(np.float64)), Z.dtype)
         return data if distances is None else (data, distances)
 
     def _no_inverse_message(self) -> str:

@@ -12,7 +12,7 @@ from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import check_data
+from manifoldry.util.validation import check_data, in_precision
 
 _PRIVATE = ("_mixture", "_frame", "_dtype")
 
@@ -75,8 +75,9 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return np.asarray(self._frame.apply(data))
 
     def _data(self, points: Array, dtype: Any) -> Array:
-        data = points * self._frame.unit + self._frame.origin
-        return np.asarray(data.astype(dtype, copy=False))
+        with np.errstate(over="ignore"):
+            data = points * self._frame.unit + self._frame.origin
+        return in_precision(data, dtype)
 
     @property
     def _log_unit(self) -> float:

@@ -280,7 +280,8 @@ def _build_mixture(points: WeightedPoints, best: DensityTrial) -> WindowMixture:
 def _min_noise(points: WeightedPoints) -> float:
     """The smallest noise to try, far below the distance between neighbors."""
     gaps = points.index.reference_neighbors(points.X, 1).distances
-    return float(points.options.min_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
+    noise = float(points.options.min_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
+    return max(noise, 1 / _RANGE)  # squares of a smaller noise may underflow
 
 
 def _warn_degenerate(d: int, n_features: int) -> None:

@@ -59,12 +59,14 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
             f"no point has {high} distinct neighbors; build the graph with more neighbors"
         )
     inverse = inverse_dimensions(distances[full], low)
-    if not inverse.any():
+    mean = inverse.mean(axis=0)
+    if not mean.all():
+        k = low + int(np.flatnonzero(mean == 0)[-1])
         raise ValueError(
-            f"all {high} nearest neighbors of each point are equally distant, as in a simplex, "
-            "which no finite dimension explains"
+            f"all {k} nearest neighbors of each point are equally distant, as in a simplex, "
+            "which no finite dimension explains; pass a larger n_neighbors"
         )
-    dimensions = 1 / inverse.mean(axis=0)  # for each k
+    dimensions = 1 / mean  # for each k
     # First-order contribution of each point to the mean of these dimensions.
     influence = -(inverse * dimensions**2).mean(axis=1)
     value = Estimate.positive(float(dimensions.mean()), error_of_mean(influence, int(full.sum())))
@@ -165,6 +167,11 @@ def two_nn(
             f"discard={fraction:g} keeps {keep} of {len(logs)} ratios, but fit={fit!r} needs "
             f"between 2 and {len(logs) - method.min_discarded}; pass another discard"
         )
+    if logs[keep - 1] == 0:
+        raise ValueError(
+            f"discard={fraction:g} keeps {keep} of {len(logs)} ratios, all of two equally distant "
+            "neighbors, so two_nn is undefined; pass a smaller discard, or use local_pca"
+        )
     draws = check_count("n_draws", n_draws, minimum=2)
     value = _bootstrap_interval(logs, keep, method.estimate, random_state, draws)
     note = f"{len(logs)} points"
@@ -237,7 +244,8 @@ def _bootstrap_interval(
     n = len(logs)
 
     def resampled(rows: IntArray) -> float:
-        return estimate(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # stays ascending
+        drawn = np.repeat(logs, np.bincount(rows, minlength=n))  # stays ascending
+        return estimate(drawn, keep) if drawn[keep - 1] > 0 else np.inf
 
     found = Estimate.of_bootstrap(resampled, n, as_generator(random_state, unset=0), n_draws)
     error = (found.high - found.low) / (2 * half_width(n - 1))

@@ -122,7 +122,8 @@ def _mean_squares(D: Array, rows: list[IntArray], unit: float) -> Array:
     S = sparse.csr_array((fraction, (member, component)), shape=(len(D), len(rows)))  # averages
     mean = np.zeros((len(rows), len(rows)))
     for block in row_blocks(*D.shape):
-        mean += S[block].T @ ((D[block] / unit) ** 2 @ S)
+        relative = np.divide(D[block], unit, dtype=np.float64)  # the unit may exceed float32
+        mean += S[block].T @ (relative**2 @ S)
     return mean
 
 

@@ -10,6 +10,7 @@ from scipy.linalg import qr
 
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.kernel_regression import KernelRegressionMap
+from manifoldry.extension.new_points import first_minimum
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame, check_range
@@ -116,6 +117,9 @@ class OrthogonalProjection(Extension):
         Margin of the bounding box, as a fraction of the extent of the embedding.
     farthest : float, default=1e6
         Largest distance of a point, relative to the scale of the data; farther points are clipped.
+    tie : float, default=1e-12
+        Costs that differ by less, in units of the largest value of the data, are equal, and the
+        result of the nearest start is kept: a curve that crosses itself has several projections.
     search : DampedNewton
         Optimizer.
 
@@ -134,6 +138,7 @@ class OrthogonalProjection(Extension):
     weight: float = 0.0
     margin: float = 0.1
     farthest: float = 1e6
+    tie: float = 1e-12
     search: DampedNewton = DampedNewton()
 
     def __post_init__(self) -> None:
@@ -153,7 +158,8 @@ class OrthogonalProjection(Extension):
             near = self._relative(X[block])
             starts = self._map.Z[self._images.nearest(near, k)[0].ravel()]
             ends = self.search.minimize(self._cost, near.repeat(k, axis=0), starts, *self._box)
-            best = np.argmin(ends.costs.reshape(-1, k), axis=1) + k * np.arange(len(near))
+            best = first_minimum(ends.costs.reshape(-1, k).T, tie=self.tie)
+            best = best + k * np.arange(len(near))
             Z[block], converged[block] = ends.positions[best], ends.converged[best]
         return ProjectionResult(Z, self._distances(X, Z), converged)
 

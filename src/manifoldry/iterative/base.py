@@ -23,6 +23,7 @@ from manifoldry.optimize.resolve import resolve_optimizer
 from manifoldry.util.checks import check_count
 from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import in_precision
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -220,7 +221,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     def _store(self, posed: Any, result: SearchResult, monitor: Monitor) -> None:
         solution = result.solution
-        self.embedding_ = solution.embedding.astype(posed.data.dtype, copy=False)
+        self.embedding_ = in_precision(solution.embedding, posed.data.dtype)
         self.loss_ = self._loss(result)
         self.trace_ = monitor.trace
         self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations

@@ -284,8 +284,8 @@ def _distance_metrics(diagram: Shepard) -> dict[str, Estimate]:
 
 
 def _distortion_metrics(distortion: LocalDistortion | None) -> dict[str, Estimate]:
-    if distortion is None or np.isnan(distortion.scale).all():
-        return {}
+    if distortion is None or np.isnan(distortion.anisotropy).all():
+        return {}  # no neighborhood extends in data and embedding
     low, high = np.nanquantile(distortion.scale, [0.1, 0.9])
     return {
         "anisotropy": Estimate(float(np.nanmedian(distortion.anisotropy))),

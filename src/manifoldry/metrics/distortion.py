@@ -124,14 +124,34 @@ def _factors(A: Array, B: Array, flat: float = 1e-10) -> Array:
     Directions with a variance below `flat` times the largest have factor NaN.
     """
     d = B.shape[2]
-    size = np.abs(A).max(axis=(1, 2), keepdims=True)
-    size[size == 0] = 1.0
-    A = A / size
+    (A, size), (B, embedded_size) = _scaled(A), _scaled(B)
     U, S, _ = np.linalg.svd(A @ A.transpose(0, 2, 1), hermitian=True)
     U, lengths = U[:, :, :d], np.sqrt(S[:, :d])
     extends = lengths > np.sqrt(flat) * np.maximum(lengths[:, :1], np.finfo(float).tiny)
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=extends)
-    J = (B.transpose(0, 2, 1) @ U) * (inverse / size[:, :, 0])[:, None, :]
-    factors = np.linalg.svd(J, compute_uv=False)
+    J = (B.transpose(0, 2, 1) @ U) * inverse[:, None, :]
+    factors = np.linalg.svd(J, compute_uv=False) * _magnification(embedded_size, size)
     factors = np.pad(factors, ((0, 0), (0, d - factors.shape[1])))
     return np.where(np.arange(d) < extends.sum(axis=1)[:, None], factors, np.nan)
+
+
+def _scaled(local: Array) -> tuple[Array, Array]:
+    """Neighborhoods with a largest value of one, and their sizes (n_block, 1, 1)."""
+    size = np.abs(local).max(axis=(1, 2), keepdims=True)
+    size[size == 0] = 1.0
+    return local / size, size
+
+
+def _magnification(embedded: Array, size: Array) -> Array:
+    """Ratio of the sizes of neighborhoods, (n_block, 1); raise ValueError if out of range."""
+    with np.errstate(over="ignore"):
+        ratio = (embedded / size)[:, :, 0]
+    invalid = np.flatnonzero(np.isinf(ratio) | (ratio == 0))
+    if len(invalid):
+        row = invalid[0]
+        raise ValueError(
+            f"a neighborhood of size {size[row, 0, 0]:.0e} has size {embedded[row, 0, 0]:.0e} in "
+            "the embedding, so stretch factors leave the range of double precision; rescale X or "
+            "the embedding"
+        )
+    return np.asarray(ratio)

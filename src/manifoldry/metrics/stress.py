@@ -169,9 +169,14 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
     data, mixed, own = _gram_norm(A), (cross**2).sum(), ((Y.T @ Y) ** 2).sum()
     if data == 0:
         raise ValueError("all points of X coincide, so strain is undefined")
-    square = mixed / own if scale and own > 0 else np.square(np.float64(unit) / frame.unit)
-    left = 1 - square * (2 * mixed - square * own) / data
-    return Estimate(float(np.sqrt(max(left, 0.0))))
+    if own == 0:
+        return Estimate(1.0)  # all points of the embedding coincide
+    with np.errstate(over="ignore"):  # infinite beyond the range of double precision
+        square = mixed / own if scale else np.square(np.float64(unit) / frame.unit)
+        inverse = 1 / np.maximum(square, 1)
+        part = np.minimum(square, 1)
+        left = inverse**2 + part * (part * own - 2 * inverse * mixed) / data
+        return Estimate(float(np.sqrt(max(left, 0.0)) * np.maximum(square, 1)))
 
 
 def _gram_norm(A: Matrix) -> float:

@@ -20,6 +20,9 @@ UNKNOWN_AMONG = (
 
 # Relative tolerance for distances computed with another order of summation.
 SLACK = 1 + 1e-12
+# Shorter distances, relative to the largest value, are compared only after they were computed by
+# subtraction: squares in a tree or a product may underflow.
+RESOLUTION = 1e-100
 
 
 class Edges(NamedTuple):
@@ -152,6 +155,16 @@ class PointIndex(NeighborIndex):
         """Pickle only the fields; trees and converted arrays are recomputed."""
         own = fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
         return {field.name: getattr(self, field.name) for field in own}
+
+
+def search_radii(distances: Array, unit: float) -> Array:
+    """Distances in multiples of `unit`, enlarged so that a search finds all points within them.
+
+    Below the smallest normal number, 2e-308, the rounding error of a distance is absolute.
+    """
+    with np.errstate(over="ignore"):  # an infinite radius includes all points
+        radii = np.nextafter(distances, np.inf) / unit
+    return np.asarray(np.maximum(radii, RESOLUTION))
 
 
 def without_self(indices: IntArray, distances: Array, itself: IntArray) -> tuple[IntArray, Array]:

@@ -15,6 +15,7 @@ from manifoldry.neighbors.base import (
     ReferenceNeighbors,
     compress,
     gather,
+    search_radii,
     sort_rows,
 )
 from manifoldry.neighbors.distances import (
@@ -90,7 +91,8 @@ class BruteIndex(PointIndex):
         candidates, distances = candidates[:, :k].copy(), distances[:, :k].copy()
         if nominated.candidates.shape[1] == self.n_reference:
             return candidates, distances, np.empty(0, dtype=np.intp)
-        certain = nominated.certain(distances[:, -1] / self._frame.unit, X.shape[1])
+        radii = search_radii(distances[:, -1], self._frame.unit)
+        certain = nominated.certain(radii, X.shape[1])
         return candidates, distances, np.flatnonzero(~certain)
 
     def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
@@ -197,7 +199,7 @@ class BruteIndex(PointIndex):
         self, queries: "_Queries", radii: Array, columns: slice
     ) -> tuple[IntArray, IntArray, Array]:
         """Pairs within `radii` of a block of queries and a block of references."""
-        limit = np.minimum(radii / self._frame.unit, 1e150) ** 2
+        limit = np.minimum(search_radii(radii, self._frame.unit), 1e150) ** 2
         near = _near(queries.single, self._single[columns], limit) if queries.are_single else None
         if near is None or near.mean() > self.max_uncertain:
             near = _near(queries.double, self._frame.apply(self.X[columns]), limit)
@@ -333,7 +335,9 @@ def scaled_rows(X: Matrix) -> Matrix:
             "or use metric='euclidean'"
         )
     if sparse.issparse(X):
-        scaled = sparse.diags_array(1 / largest) @ X
+        X = sparse.csr_array(X)  # division, since reciprocals of tiny numbers are infinite
+        entries = X.data / np.repeat(largest, np.diff(X.indptr))
+        scaled = sparse.csr_array((entries, X.indices, X.indptr), shape=X.shape)
         return sparse.csr_array(sparse.diags_array(1 / np.sqrt(squared_norms(scaled))) @ scaled)
     scaled = np.ascontiguousarray(X) / largest[:, None]  # the order of sums must not vary
     return scaled / np.sqrt(squared_norms(scaled))[:, None]

@@ -19,7 +19,7 @@ from manifoldry.neighbors.base import (
     sort_rows,
 )
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex, scaled_rows
-from manifoldry.neighbors.distances import metric_distances
+from manifoldry.neighbors.distances import check_takes_sparse, metric_distances
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.neighbors.nn_descent import NNDescent
 from manifoldry.util.array_like import array_like, check_not_stacked
@@ -174,7 +174,6 @@ _NORMS = {
     "l1": 1.0,
     "chebyshev": np.inf,
 }
-_SPARSE_METRICS = ("euclidean", "l2", "cosine", "manhattan", "cityblock", "l1")
 
 
 def choose_index(
@@ -221,7 +220,7 @@ def choose_index(
     if _is(metric, "cosine") and not params:
         sphere = _many_features(scaled_rows(X), search, tree_features, exact_work)
         return CosineIndex(sphere, X, f"{sphere.reason}, on the unit sphere: metric='cosine'")
-    _check_sparse(X, metric)
+    check_takes_sparse(metric, X)
     reason = f"all distances in blocks: metric={metric!r} has no faster search"
     return GeneralIndex(X, metric, reason, params, n_jobs)
 
@@ -257,11 +256,3 @@ def _norm(metric: Any, params: dict[str, Any]) -> float | None:
         p = params.get("p", 2.0)
         return float(p) if p >= 1 else None
     return _NORMS.get(metric) if isinstance(metric, str) and not params else None
-
-
-def _check_sparse(X: Matrix, metric: Any) -> None:
-    if sparse.issparse(X) and isinstance(metric, str) and metric not in _SPARSE_METRICS:
-        raise ValueError(
-            f"metric={metric!r} does not support sparse data; pass X.toarray() or one of the "
-            f"metrics {', '.join(map(repr, _SPARSE_METRICS))}"
-        )

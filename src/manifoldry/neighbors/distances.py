@@ -13,6 +13,7 @@ from manifoldry.util.validation import ROUNDING, largest_modulus, power_of_two_s
 # Sums of squares of larger numbers may overflow in double precision.
 _MAX_MAGNITUDE = 1e150
 _SAFE_MAGNITUDE = 1e60  # squares up to this magnitude, and of its inverse, are safe
+_SPARSE_METRICS = ("euclidean", "l2", "cosine", "manhattan", "cityblock", "l1")
 _CACHE_SIZE = 2**17  # block size in numbers that fits into the processor cache
 
 
@@ -33,7 +34,8 @@ class Frame:
             return cls.at_zero(X)
         blocks = row_blocks(*X.shape)
         scale = power_of_two_scale(X)
-        total = sum((X[block] / scale).sum(axis=0, dtype=np.float64) for block in blocks)
+        # In double precision, since the scale of large float32 is beyond the range of float32.
+        total = sum(np.divide(X[block], scale, dtype=np.float64).sum(axis=0) for block in blocks)
         origin = total / X.shape[0] * scale
         return cls(origin, max(power_of_two_scale(X[block] - origin) for block in blocks))
 
@@ -109,6 +111,7 @@ def metric_distances(
     from sklearn.metrics import pairwise_distances
 
     X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
+    check_takes_sparse(metric, X)
     D = pairwise_distances(X, Y, metric=metric, n_jobs=n_jobs, **(params or {}))
     D = np.asarray(D, dtype=np.float64)
     # The comparison is false for NaN. Some metrics are negative by rounding for equal points.
@@ -123,6 +126,15 @@ def metric_distances(
     return np.maximum(D, 0.0)
 
 
+def check_takes_sparse(metric: Any, X: Matrix) -> None:
+    """Raise ValueError if `X` is sparse and the metric does not support that."""
+    if sparse.issparse(X) and isinstance(metric, str) and metric not in _SPARSE_METRICS:
+        raise ValueError(
+            f"metric={metric!r} does not support sparse data; pass X.toarray() or one of the "
+            f"metrics {', '.join(map(repr, _SPARSE_METRICS))}"
+        )
+
+
 def _subtract(A: Matrix, B: Matrix) -> Matrix:
     if sparse.issparse(A) or sparse.issparse(B):
         A, B = sparse.csr_array(A), sparse.csr_array(B)
@@ -132,7 +144,10 @@ def _subtract(A: Matrix, B: Matrix) -> Matrix:
 def _scaled_norms(D: Matrix, unit: float, p: float) -> Array:
     """Norms of rows, computed in units of `unit` if squares could over- or underflow."""
     if 1 / _SAFE_MAGNITUDE < unit < _SAFE_MAGNITUDE:
-        return _row_norms(D, p)  # bitwise equal, since units are powers of two
+        with np.errstate(over="ignore"):
+            norms = _row_norms(D, p)  # bitwise equal, since units are powers of two
+        if np.isfinite(norms).all():  # else a query is much farther than the unit
+            return norms
     D /= unit
     return _row_norms(D, p) * unit
 
@@ -211,6 +226,7 @@ def squared_distances(
     error = expansion_error(squared_norms(A), squares.max(initial=0.0), A.shape[1])
     work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
     if error.max(initial=0.0) > accuracy or (work < direct and not sparse.issparse(X)):
+        X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
         return _subtracted_squares(X / frame.unit, Y / frame.unit)
     D2 = np.empty((X.shape[0], Y.shape[0]))
 

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.neighbors.base import SLACK, Edges, PointIndex, compress, gather, sort_rows
+from manifoldry.neighbors.base import (
+    RESOLUTION,
+    SLACK,
+    Edges,
+    PointIndex,
+    compress,
+    gather,
+    search_radii,
+    sort_rows,
+)
 from manifoldry.neighbors.distances import Frame, neighbor_distances, pair_distances
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import thread_count
@@ -55,7 +64,8 @@ class KDTreeIndex(PointIndex):
         distances = neighbor_distances(X, self.X, indices, self._frame.unit, self.p)
         indices, distances = sort_rows(indices, distances)
         if len(ranks) > k:
-            tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * SLACK)
+            tie = np.maximum(distances[:, k - 1] * SLACK, RESOLUTION * self._frame.unit)
+            tied = np.flatnonzero(distances[:, k] <= tie)
             indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
             self._search_again(X, tied, indices, distances)
         return indices, distances
@@ -90,25 +100,25 @@ class KDTreeIndex(PointIndex):
         Each item holds the queries of the batch and, for each pair, the position of the query in
         the batch, the reference and the distance.
         """
-        radii_in_units = radii / self._frame.unit
-        for batch, query, reference in self._balls(
-            self._tree, self._frame.apply(X), radii_in_units
-        ):
+        candidates = self._balls(self._tree, self._frame.apply(X), self._search_radii(radii))
+        for batch, query, reference in candidates:
             yield batch, query, reference, self._distances(X, batch[query], reference)
 
+    def _search_radii(self, radii: Array) -> Array:
+        return search_radii(radii, self._frame.unit) * SLACK
+
     def _balls(
-        self, tree: Any, centers: Array, radii_in_units: Array
+        self, tree: Any, centers: Array, search_radii: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Yield the points of a tree within the radii of centers, in batches to bound memory.
 
         Each item holds the centers of the batch and pairs of a position in the batch and a point.
         """
-        radii_in_units = radii_in_units * SLACK
         query = partial(tree.query_ball_point, p=self.p, workers=thread_count())
-        total = np.cumsum(query(centers, radii_in_units, return_length=True))
+        total = np.cumsum(query(centers, search_radii, return_length=True))
         splits = np.flatnonzero(np.diff(total // self.pairs_at_once)) + 1
         for batch in np.split(np.arange(len(centers)), splits):
-            lists = query(centers[batch], radii_in_units[batch])
+            lists = query(centers[batch], search_radii[batch])
             counts = np.fromiter(map(len, lists), np.intp, count=len(lists))
             points = np.fromiter(chain.from_iterable(lists), np.intp, count=counts.sum())
             yield batch, np.repeat(np.arange(len(batch)), counts), points
@@ -117,28 +127,26 @@ class KDTreeIndex(PointIndex):
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
         nominate = self._scan if X.shape[0] <= self.scan_up_to else self._query_swapped
         found = []
-        for query, reference in nominate(X, radii / self._frame.unit):
+        for query, reference in nominate(X, self._search_radii(radii)):
             exact = self._distances(X, query, reference)
             keep = exact <= radii[reference]
             found.append((query[keep], reference[keep], exact[keep]))
         return gather(found, X.shape[0])
 
-    def _scan(self, X: Matrix, radii_in_units: Array) -> Iterator[tuple[IntArray, IntArray]]:
+    def _scan(self, X: Matrix, search_radii: Array) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from all distances, for a few query points."""
         from scipy.spatial.distance import cdist
 
         references = self._frame.apply(self.X)
         for block in row_blocks(X.shape[0], self.n_reference, budget=self.pairs_at_once):
             D = cdist(self._frame.apply(X[block]), references, "minkowski", p=self.p)
-            query, reference = np.nonzero(radii_in_units * SLACK >= D)
+            query, reference = np.nonzero(search_radii >= D)
             yield query + block.start, reference
 
-    def _query_swapped(
-        self, X: Matrix, radii_in_units: Array
-    ) -> Iterator[tuple[IntArray, IntArray]]:
+    def _query_swapped(self, X: Matrix, search_radii: Array) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from a tree of the queries, since each reference has its own radius."""
         tree = _tree_of(self._frame.apply(X))
-        for batch, position, query in self._balls(tree, self._frame.apply(self.X), radii_in_units):
+        for batch, position, query in self._balls(tree, self._frame.apply(self.X), search_radii):
             yield query, batch[position]
 
     def distances_between(self, i: IntArray, j: IntArray) -> Array:

@@ -174,6 +174,9 @@ def barycentric_weights(
     n, k = differences.shape[:2]
     kept = np.ones((n, k)) if excluded is None else 1.0 - excluded
     differences = differences * kept[:, :, None]
+    # Division by a power of two is exact, and squares of the result do not underflow.
+    exponents = np.frexp(np.abs(differences).max(axis=(1, 2), initial=0.0))[1]
+    differences = np.ldexp(differences, -exponents[:, None, None])
     C = differences @ differences.transpose(0, 2, 1)
     trace = np.einsum("nii->n", C)
     ridge = reg * np.where(trace > 0, trace, 1.0)

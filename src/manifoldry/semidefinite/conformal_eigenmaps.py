@@ -24,7 +24,7 @@ from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import IntArray, RandomState
-from manifoldry.util.validation import plan_memory
+from manifoldry.util.validation import in_precision, plan_memory
 
 _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 
@@ -245,7 +245,7 @@ class ConformalEigenmaps(Embedder):
             Y[rows] = (self.basis_.embedding_[rows] - found.center) @ found.axes
             self.scales_[rows] = found.scales
         layout = Layout.of(labels, Y, data.geometry, preserves_scale=True)
-        self.embedding_ = layout.place(Y, labels).astype(data.dtype, copy=False)
+        self.embedding_ = in_precision(layout.place(Y, labels), data.dtype)
         self.solver_ = self.basis_.solver_
         self.computed_eigenvalues_ = maps[0].fractions
         self.eigenvalues_ = maps[0].fractions[:L]

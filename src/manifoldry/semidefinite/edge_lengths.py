@@ -119,8 +119,12 @@ class EdgeLengths:
 
     @cached_property
     def scales(self) -> Array:
-        """Denominators of relative changes: squared lengths, but not much below the median."""
-        return np.maximum(self.squares, self.min_relative_length**2 * np.median(self.squares))
+        """Denominators of relative changes: squared lengths, but not much below the median.
+
+        Nor so small, relative to the longest edge, that their reciprocals overflow.
+        """
+        least = max(self.min_relative_length**2 * float(np.median(self.squares)), 1e-100)
+        return np.maximum(self.squares, least)
 
     @cached_property
     def incidence(self) -> sparse.csr_array:

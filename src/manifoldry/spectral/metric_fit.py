@@ -42,6 +42,9 @@ class MetricFit:
     max_stretch : float
         If distances on the embedding exceed paths along its edges by more than this factor, the
         embedding is shrunk.
+    min_length : float
+        Edges and paths that are at most this long, relative to the longest edge, count as zero,
+        since squares of their reciprocals would overflow.
     max_correction : float
         Largest factor by which a fit to inliers may change the robust estimate.
     """
@@ -53,6 +56,7 @@ class MetricFit:
     length_tolerance: float = 0.25
     min_fraction: float = 0.8
     max_stretch: float = 1.5
+    min_length: float = 1e-100
     max_correction: float = 3.0
 
     def fit(self, Y: Array, rows: IntArray) -> Array:
@@ -81,8 +85,8 @@ class MetricFit:
         rank = np.arange(len(graph.indices)) - np.repeat(graph.indptr[:-1], np.diff(graph.indptr))
         inside = np.zeros(graph.n_query, dtype=bool)
         inside[rows] = True
-        usable = (graph.distances > 0) & inside[graph.rows]
-        unit = power_of_two_scale(graph.distances[usable])
+        unit = power_of_two_scale(graph.distances[inside[graph.rows]])
+        usable = (graph.distances / unit > self.min_length) & inside[graph.rows]
         edges = Y[graph.rows[usable]] - Y[graph.indices[usable]]
         edges = edges / (graph.distances[usable] / unit)[:, None]
         nearest = edges[rank[usable] < self.nearest]
@@ -117,7 +121,7 @@ class MetricFit:
         sources = _central_points(Z)
         paths = dijkstra(lengths, indices=rows[sources])[:, rows]
         direct = np.linalg.norm(Z - Z[sources][:, None], axis=2)
-        known = np.isfinite(paths) & (paths > 0)
+        known = np.isfinite(paths) & (paths > self.min_length)  # not between identical rows
         return np.where(known, direct, 0.0) / np.where(known, paths, 1.0)
 
     def _fit_metric(self, edges: Array, weights: Array) -> Array:

@@ -178,9 +178,13 @@ def gram_spectrum(coordinates: Array) -> tuple[Array, Array]:
 
 
 def noise_ratios(coordinates: Array, n_components: int) -> Array:
-    """Return the variance outside the tangent space divided by that inside, (n_block,)."""
+    """Return the variance outside the tangent space divided by that inside, (n_block,).
+
+    It is zero for neighborhoods without extent.
+    """
     values = gram_spectrum(coordinates)[0]
-    return np.asarray(values[:, :-n_components].sum(axis=1) / values[:, -n_components:].sum(axis=1))
+    inside = values[:, -n_components:].sum(axis=1)
+    return np.asarray(values[:, :-n_components].sum(axis=1) / np.where(inside > 0, inside, 1.0))
 
 
 def weight_counts(

@@ -103,10 +103,14 @@ class Estimate(float):
     def of_bootstrap(
         cls, statistic: Callable[[Any], float], n: int, rng: np.random.Generator, draws: int = 200
     ) -> Self:
-        """``statistic(rows)`` of all n rows, with a standard error from bootstrap resampling."""
+        """``statistic(rows)`` of all n rows, with a standard error from bootstrap resampling.
+
+        The error is infinite if the statistic of a sample is.
+        """
         value = float(statistic(np.arange(n)))
         resampled = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
-        return cls.with_error(value, float(resampled.std(ddof=1)), n - 1)
+        finite = np.isfinite(resampled).all()
+        return cls.with_error(value, float(resampled.std(ddof=1)) if finite else np.inf, n - 1)
 
     @classmethod
     def positive(cls, value: float, error: float, freedom: float = np.inf) -> Self:
@@ -114,7 +118,8 @@ class Estimate(float):
 
         It is computed for the logarithm; for small errors it agrees with that of the number.
         """
-        factor = float(np.exp(half_width(freedom) * error / value))
+        with np.errstate(over="ignore"):  # the interval is then unbounded
+            factor = float(np.exp(half_width(freedom) * error / value))
         return cls(value, value / factor, value * factor)
 
     def shifted(self, by: float) -> Self:

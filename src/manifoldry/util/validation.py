@@ -35,8 +35,8 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
     """Validate `X` as scikit-learn does, keeping float32 and CSR; see `read_array`."""
     from sklearn.utils.validation import validate_data
 
-    options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     rows = numeric(X, "X")
+    options = {"accept_sparse": "csr", "dtype": _float_types(rows), **options}
     annotated = annotated_of(X) if is_annotated(X) or is_layer(X) else None
     if not hasattr(annotated, "var_names"):
         return canonical(validate_data(estimator, rows, reset=reset, **options))
@@ -71,8 +71,18 @@ def read_array(X: Any, name: str = "X", **options: Any) -> Matrix:
     """Return `X` as scikit-learn's ``check_array`` does, after the checks of `numeric`."""
     from sklearn.utils import check_array
 
-    options = {"dtype": [np.float64, np.float32], "input_name": name, **options}
-    return check_array(numeric(X, name), **options)
+    X = numeric(X, name)
+    return check_array(X, **{"dtype": _float_types(X), "input_name": name, **options})
+
+
+def _float_types(X: Any) -> Any:
+    """Types that `X` may keep; other numbers become float64.
+
+    scikit-learn does not know the types of a polars frame and would convert float32.
+    """
+    types = getattr(X, "dtypes", None)
+    single = isinstance(types, list) and {str(kind) for kind in types} == {"Float32"}
+    return np.float32 if single else [np.float64, np.float32]
 
 
 def numeric(X: Any, name: str) -> Any:
@@ -81,7 +91,15 @@ def numeric(X: Any, name: str) -> Any:
     check_not_stacked(X, name)
     check_not_masked(X)
     check_not_times(X, name)
-    return X
+    return _in_native_byte_order(X)
+
+
+def _in_native_byte_order(X: Any) -> Any:
+    """Return an array in the byte order of this machine, so that float32 is known as float32."""
+    dtype = getattr(X, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype.isnative:
+        return X
+    return X.astype(dtype.newbyteorder("="))
 
 
 def canonical(X: Matrix) -> Matrix:
@@ -126,6 +144,18 @@ def _is_read_only_map(X: Any) -> bool:
             return True
         X = X.base
     return False
+
+
+def in_precision(values: Array, dtype: Any) -> Array:
+    """Return `values` in the precision of the data; raise ValueError if they leave its range."""
+    with np.errstate(over="ignore"):
+        cast = values.astype(dtype, copy=False)
+    if np.isinf(cast).any():
+        raise ValueError(
+            f"results leave the range of {np.dtype(dtype)}, because values of the data are near "
+            "its end; divide X by a constant, or pass it in double precision"
+        )
+    return cast
 
 
 def check_square(X: Matrix, what: str) -> None:

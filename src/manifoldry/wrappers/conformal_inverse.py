@@ -38,7 +38,13 @@ from manifoldry.util.checks import as_generator
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import check_data, copy_if_shared, power_of_two_scale, row_blocks
+from manifoldry.util.validation import (
+    check_data,
+    copy_if_shared,
+    in_precision,
+    power_of_two_scale,
+    row_blocks,
+)
 
 
 class InverseWithRadius(NamedTuple):
@@ -170,7 +176,7 @@ class ConformalInverse(
         usable = np.asarray(np.isfinite(Z).all(axis=1))
         seen, held_out = seen[usable[seen]], held_out[usable[held_out]]
         self._check_enough(len(held_out))
-        self.estimator_, self.embedding_ = estimator, Z.astype(data.dtype, copy=False)
+        self.estimator_, self.embedding_ = estimator, in_precision(Z, data.dtype)
         warn_if_dominated(self.embedding_, takes_n_neighbors(estimator))
         self.held_out_ = held_out
         self._distance_from_map = RelativeDistance.of_points(Z[seen])
@@ -189,7 +195,8 @@ class ConformalInverse(
     ) -> None:
         back = self._inverse(Z)
         self.errors_ = _lengths(X, back)
-        self._max_distance = float(np.quantile(self._distance_from_map.of(Z), quantile)) or 1.0
+        distances = np.minimum(self._distance_from_map.of(Z), np.finfo(np.float64).max)
+        self._max_distance = float(np.quantile(distances, quantile)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
         # Round trips of linear maps differ by rounding errors only, which must not count.
         rounding = rounding_error * self._size_of_map
@@ -251,7 +258,7 @@ class ConformalInverse(
         data = check_data(self, X, reset=False)
         distances = self._distance_from_data.of(data) if return_distance else None
         self._distance_from_data.warn_if_far(data, distances)
-        placed = _transform_rows(self.estimator_, data).astype(data.dtype, copy=False)
+        placed = in_precision(_transform_rows(self.estimator_, data), data.dtype)
         return placed if distances is None else (placed, distances)
 
     def novelty(self, X: Any) -> Array:

@@ -37,7 +37,7 @@ from manifoldry.util.checks import (
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, RandomState
-from manifoldry.util.validation import check_data, copy_if_shared, read_array
+from manifoldry.util.validation import check_data, copy_if_shared, in_precision, read_array
 
 
 class FromDensity(
@@ -165,7 +165,7 @@ class FromDensity(
             if width == "auto":
                 width, self.width_trials_ = _choose_width(estimator, density, data, rng)
             drawn = data if width == 0 else draw(density, n_draws, seed, width)
-            estimator.fit(drawn.astype(data.dtype, copy=False))
+            estimator.fit(in_precision(drawn, data.dtype))
         self.density_, self.estimator_ = density, estimator
         self.embedding_ = self._transform_rows(data)
         warn_if_dominated(self.embedding_, takes_n_neighbors(estimator))
@@ -278,7 +278,7 @@ class FromDensity(
                 f"n_components={self._n_features_out}; pass one column per coordinate"
             )
         distances = distances_on_map(self.embedding_, Z, requested=return_distance)
-        data = self._inverse.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
+        data = in_precision(self._inverse.predict(Z.astype(np.float64)), Z.dtype)
         return data if distances is None else (data, distances)
 
     @property
