@@ -151,7 +151,8 @@ class BruteIndex(PointIndex):
         x_squares = squared_norms(queries)
         D2 = x_squares[:, None] + squares - 2 * (queries @ references.T)
         candidates = np.argpartition(D2, k - 1, axis=1)[:, :k]
-        return _Candidates(candidates, np.partition(D2, k - 1, axis=1)[:, k - 1], x_squares)
+        squares = np.take_along_axis(D2, candidates, axis=1).max(axis=1)
+        return _Candidates(candidates, squares, x_squares)
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Recompute the k neighbors of some rows from all points within the k-th distance."""
