@@ -27,7 +27,8 @@ def main(action, module, workload, contestant, data, out):
     if action == "make":
         report = make(found, data)
     elif action == "run":
-        report = run(found.contestant(contestant), data, out)
+        clock = time.process_time if found.processor_time else time.perf_counter
+        report = run(found.contestant(contestant), data, out, clock)
     elif action == "pace":
         report = {"pace": pace()}
     else:
@@ -43,16 +44,16 @@ def make(workload, data):
     return {}
 
 
-def run(contestant, data, out):
+def run(contestant, data, out, clock=time.perf_counter):
     arrays = read(data, only=lambda name: not name.startswith("_"))
     work = contestant.run(**arrays, **contestant.options)
-    start, result = time.perf_counter(), {}
+    start, result = clock(), {}
     try:
         while True:
             next(work)
-            before, start = peak_memory(), time.perf_counter()
+            before, start = peak_memory(), clock()
     except StopIteration as stop:
-        seconds, result = time.perf_counter() - start, stop.value or {}
+        seconds, result = clock() - start, stop.value or {}
     report = {"seconds": seconds, "peak_mb": peak_memory(), "before_mb": before}
     if contestant.env == OURS:  # after the peak, which would include git as a child process
         report |= source(OURS)

@@ -91,6 +91,9 @@ class Workload:
         Workloads with the same dataset use the same arrays; by default the name.
     timeout : float
         Seconds after which a contestant is stopped, data loading included.
+    processor_time : bool
+        Whether to measure processor time of all threads instead of elapsed time, for long workloads
+        on a busy machine.
     quick : bool
         Whether it is part of the quick subset.
     """
@@ -103,6 +106,7 @@ class Workload:
     floors: tuple[str, ...] = ("any",)
     dataset: str = ""
     timeout: float = 600.0
+    processor_time: bool = False
     quick: bool = False
     module: str = ""
 

@@ -1,5 +1,6 @@
 """Relative distances, against scikit-learn's neighbors and scipy's distributions."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy import sparse, stats
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
+from manifoldry import PCA
 from manifoldry.exceptions import NoveltyWarning
 from manifoldry.extension.relative_distance import FAR, RelativeDistance, are_many, upper_quantile
 
@@ -145,7 +147,9 @@ def test_the_number_of_distances_is_bounded(rng):
         return abs(x[0] - y[0])
 
     distance = RelativeDistance.of_points(rng.normal(size=(1000, 1)), metric)
-    assert calls <= 300**2
+    assert calls == 0  # until they are needed
+    distance.warn_if_far(np.zeros((1, 1)))
+    assert calls <= 300**2 + 300
     calls = 0
     distance.warn_if_far(np.zeros((1, 1)))
     assert calls == 300
@@ -207,3 +211,14 @@ def test_warns_once_and_says_how_many(rng):
     assert len(caught) == 1
     with pytest.warns(NoveltyWarning, match="about 100% of 3000 rows are unlike"):
         distance.warn_if_far(np.full((3000, 3), 50.0))
+
+
+@pytest.mark.parametrize("n", [200, 1500])
+def test_distances_measured_later_are_those_of_the_fit(rng, n):
+    X, new = rng.normal(size=(n, 15)), rng.normal(size=(20, 15))
+    early, late, given = PCA().fit(X), PCA().fit(X), X.copy()
+    expected = early.novelty(new)
+    X[:] = 0.0
+    np.testing.assert_array_equal(late.novelty(new), expected)
+    again = pickle.loads(pickle.dumps(PCA().fit(given)))
+    np.testing.assert_array_equal(again.novelty(new), expected)

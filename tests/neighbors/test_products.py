@@ -79,3 +79,22 @@ def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
     np.fill_diagonal(D, np.inf)
     assert np.array_equal(found.indices, np.argsort(D, axis=1, kind="stable")[:, :7])
     assert sum(again) <= (1 if far < 1e8 else len(X))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_neighbors_and_points_within_radii_from_the_same_products(offset):
+    """Of new points, of training points and of a point that overflows single precision."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2100, 15)).round(3) + offset  # more than one block of rows and columns
+    queries = np.vstack([X[:30], X + 0.01, X[:1] + 1e25])
+    itself = np.append(np.arange(30), np.full(2101, -1))
+    radii = np.sort(cdist(queries[:-1], X), axis=0)[5]
+    (indices, distances), within = BruteIndex(X, "", compile_from=0.0).nearest_and_within(
+        queries, 7, itself, radii
+    )
+    plain = BruteIndex(X, "", compile_from=np.inf)
+    expected = plain.nearest_excluding(queries, 7, itself)
+    assert np.array_equal(indices, expected[0])
+    assert np.array_equal(distances, expected[1])
+    for one, other in zip(within, plain.within(queries, radii), strict=True):
+        assert np.array_equal(one, other)

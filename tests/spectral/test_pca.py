@@ -220,3 +220,18 @@ def test_the_hint_does_not_depend_on_the_number_of_rows(n):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, 9)) + 1e-3 * rng.normal(size=(n, 9))
     assert PCA(2).fit(X).dimension_hint_ == 4
+
+
+@pytest.mark.parametrize("smallest", [0.5, 1e-3], ids=["large gaps", "tiny gaps"])
+def test_single_precision_data(smallest):
+    # Products in single precision cannot separate the last variances, 9e-6, 4e-6 and 1e-6.
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+    scales = np.array([1.0, 0.8, 3 * smallest, 2 * smallest] + 16 * [smallest])
+    X = (rng.normal(size=(300, 20)) * scales @ axes).astype(np.float32)
+    _, s, Vt = np.linalg.svd(centered(X.astype(np.float64)), full_matrices=False)
+    model = PCA(4, eigen_solver="dense").fit(X)
+    assert model.embedding_.dtype == np.float32
+    np.testing.assert_allclose(model.eigenvalues_, s[:4] ** 2, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(model.components_ @ Vt[:4].T), np.eye(4), atol=1e-6)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)

@@ -146,11 +146,11 @@ def estimated_norm(
 
     Row sums and the Frobenius norm are upper bounds but can be √n times too large, and they are
     not available for implicit operators. Tolerances only need the order of magnitude. Dense
-    matrices above order `large` use half the steps. For explicit Gram factors with min(n, m) at
-    most `small_side` the norm is exact.
+    matrices above order `large` use half the steps. For explicit Gram factors with fewer columns
+    than rows, at most `small_side`, the products are those with FᵀF.
     """
-    if isinstance(A, Gram) and A.explicit and A.small_side <= small_side:
-        return A.norm
+    if isinstance(A, Gram) and A.explicit and A.factor.shape[1] <= min(A.shape[0], small_side):
+        A = A.small_matrix()
     n = A.shape[0]
     # A fixed seed: the estimate must not depend on the random state of the solver.
     X: Array = np.random.default_rng(0).standard_normal((n, min(block, n)))

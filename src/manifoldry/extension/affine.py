@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry.eigen import Spectrum
+from manifoldry.eigen import Gram, Spectrum
 from manifoldry.extension.base import Extension
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
@@ -25,17 +25,18 @@ class AffineMap(Extension):
     mean_squares: Array  # (n_components,), of the training coordinates, in units of unit²
 
     @classmethod
-    def of(cls, X: Matrix, frame: Frame, spectrum: Spectrum) -> "AffineMap":
-        """The map with training coordinates U·√ℓ, for eigenpairs (ℓ, U) of the Gram matrix."""
-        F = frame.apply(X)
-        # Dual vectors sum to zero, so F need not be centered.
-        V = np.asarray(F.T @ spectrum.dual_vectors)
-        offset = np.asarray(F.mean(axis=0)).ravel()
+    def of(cls, gram: Gram, offset: Array, frame: Frame, spectrum: Spectrum) -> "AffineMap":
+        """The map with training coordinates U·√ℓ, for eigenpairs (ℓ, U) of the Gram matrix.
+
+        The factor of `gram` has the data in the `frame`, where their mean is `offset`; it need not
+        be centered, since dual vectors sum to zero.
+        """
+        V = gram.times_transpose(spectrum.dual_vectors)
         mean = frame.origin + offset * frame.unit
         rest = offset - (mean - frame.origin) / frame.unit
         # Dual vectors are zero where the eigenvalue is.
         mean_squares = np.where(np.any(spectrum.dual_vectors, axis=0), spectrum.values, 0.0)
-        return cls(mean, rest, V, frame.unit, mean_squares / X.shape[0])
+        return cls(mean, rest, V, frame.unit, mean_squares / gram.shape[0])
 
     def transform(self, X: Matrix) -> Array:
         if sparse.issparse(X):

@@ -12,6 +12,7 @@ from manifoldry.exceptions import NoveltyWarning, is_ignored, warn
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import largest_modulus, spread_rows
 
@@ -91,19 +92,26 @@ class RelativeDistance:
         Neighbor search among the references.
     repeated : array of bool
         Which references stand for several identical rows.
-    unit : Unit or None
-        What distances are divided by; None if all references coincide.
     limit : float
         Rows with larger values are infinitely far, because their distances may overflow.
     columns : array or None
         If rows are distances to all points, the columns of the references.
+
+    Attributes
+    ----------
+    unit : Unit or None
+        What distances are divided by; None if all references coincide. Computed at the first use,
+        because searching the neighbors of 1000 references can take longer than a fit of PCA.
     """
 
     index: NeighborIndex
     repeated: NDArray[np.bool_]
-    unit: Unit | None
     limit: float = np.inf
     columns: IntArray | None = None
+
+    @cached_property
+    def unit(self) -> Unit | None:
+        return Unit.of(self.index, self.index.points)
 
     @classmethod
     def of_points(
@@ -124,7 +132,7 @@ class RelativeDistance:
         if len(distinct) < index.n_reference:
             index = index.restrict(distinct)
         limit = _OVERFLOW * largest_modulus(points)
-        return cls(index, repeated, Unit.of(index, index.points), limit)
+        return cls(index, repeated, limit)
 
     @classmethod
     def of_distances(cls, D: Array) -> "RelativeDistance":
@@ -135,7 +143,10 @@ class RelativeDistance:
         index: NeighborIndex = DenseDistances(len(among))
         distinct, repeated = _distinct(index.identical(among))
         index, among = index.restrict(distinct), among[np.ix_(distinct, distinct)]
-        return cls(index, repeated, Unit.of(index, among), columns=columns[distinct])
+        distance = cls(index, repeated, columns=columns[distinct])
+        # Now, so that the model need not keep the distances among the references.
+        distance.__dict__["unit"] = Unit.of(index, among)
+        return distance
 
     def of(self, X: Matrix) -> Array:
         """Relative distance of each row of `X`: about 1 among the references, above 2 far."""

@@ -102,6 +102,12 @@ class NeighborIndex(ABC):
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         """References j with d(x, j) ≤ radius, or ≤ radius[j] for one radius per reference."""
 
+    def nearest_and_within(
+        self, X: Matrix, k: int, itself: IntArray, radii: Array
+    ) -> tuple[tuple[IntArray, Array], Edges]:
+        """Both `nearest_excluding` and `within`, which may share computations."""
+        return self.nearest_excluding(X, k, itself), self.within(X, radii)
+
     @abstractmethod
     def restrict(self, rows: IntArray) -> "NeighborIndex":
         """The same kind of index over a subset of the reference points, renumbered from zero."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from manifoldry.neighbors.base import (
     gather,
     search_radii,
     sort_rows,
+    without_self,
 )
 from manifoldry.neighbors.distances import (
     Frame,
@@ -25,7 +27,7 @@ from manifoldry.neighbors.distances import (
     pair_distances,
     squared_norms,
 )
-from manifoldry.neighbors.products import nearest_by_products, single_precision
+from manifoldry.neighbors.products import Visit, nearest_by_products, single_precision
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
@@ -69,9 +71,13 @@ class BruteIndex(PointIndex):
         return Frame.of(self.X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+        return self._nearest(X, k)
+
+    def _nearest(self, X: Matrix, k: int, visit: Visit | None = None) -> tuple[IntArray, Array]:
+        """The k nearest references; `visit` sees the products if they are in single precision."""
         n_candidates = min(k + self.n_extra, self.n_reference)
         large = self._is_large(X)
-        nominate = self._nominate_fast if large else self._nominate
+        nominate = partial(self._nominate_fast, visit=visit) if large else self._nominate
         with np.errstate(over="ignore", invalid="ignore"):  # rows that overflow are uncertain
             indices, distances, uncertain = self._refine(X, k, nominate(X, n_candidates))
         if large and len(uncertain) > self.max_uncertain * len(indices):
@@ -114,12 +120,12 @@ class BruteIndex(PointIndex):
     def _single(self) -> Array:
         return single_precision(self._frame, self.X)
 
-    def _nominate_fast(self, X: Matrix, k: int) -> "_Candidates":
+    def _nominate_fast(self, X: Matrix, k: int, visit: Visit | None = None) -> "_Candidates":
         """Candidates from products in single precision, selected by compiled loops."""
         among_themselves = X is self.X
         queries = self._single if among_themselves else single_precision(self._frame, X)
         others = min(k, self.n_reference - among_themselves)
-        candidates, squares = nearest_by_products(queries, self._single, others)
+        candidates, squares = nearest_by_products(queries, self._single, others, visit)
         if among_themselves:  # a point is its own nearest neighbor, but not included
             candidates = np.column_stack([np.arange(len(queries)), candidates])
         return _Candidates(candidates, squares[:, -1], squared_norms(queries), np.float32)
@@ -153,7 +159,8 @@ class BruteIndex(PointIndex):
         x_squares = squared_norms(queries)
         D2 = x_squares[:, None] + squares - 2 * (queries @ references.T)
         candidates = np.argpartition(D2, k - 1, axis=1)[:, :k]
-        return _Candidates(candidates, np.partition(D2, k - 1, axis=1)[:, k - 1], x_squares)
+        squares = np.take_along_axis(D2, candidates, axis=1).max(axis=1)
+        return _Candidates(candidates, squares, x_squares)
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Recompute the k neighbors of some rows from all points within the k-th distance."""
@@ -167,6 +174,25 @@ class BruteIndex(PointIndex):
             edges = compress(query - block.start, few[reference], exact, block.stop - block.start)
             indices[rows[block]], distances[rows[block]] = edges.first(k)
 
+    def nearest_and_within(
+        self, X: Matrix, k: int, itself: IntArray, radii: Array
+    ) -> tuple[tuple[IntArray, Array], Edges]:
+        if X is self.X or not self._is_large(X):
+            return super().nearest_and_within(X, k, itself, radii)
+        radii, found = np.atleast_2d(radii), []
+        queries = _Queries(X, self._frame, slice(0, 0), large=True)
+
+        def visit(rows: slice, columns: slice, products: Array) -> None:
+            nonlocal queries
+            if queries.rows != rows:
+                queries = replace(queries, rows=rows)
+            found.append(self._pairs_of(queries, radii, columns, products))
+
+        known = bool((itself >= 0).any())
+        nearest = self._nearest(X, k + known, visit)
+        nearest = without_self(*nearest, itself) if known else nearest
+        return nearest, gather(found, X.shape[0])
+
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.asarray(radius, dtype=np.float64)
         found = ((i, j, distances) for _, i, j, distances in self.pairs(X, radii))
@@ -178,29 +204,29 @@ class BruteIndex(PointIndex):
         `radii` is a number, a row with one radius per reference, or a column with one per query.
         """
         large, radii = self._is_large(X), np.atleast_2d(radii)
-        per_query, per_reference = radii.shape[0] > 1, radii.shape[1] > 1
         for rows in row_blocks(X.shape[0], self.tile, budget=self.tile**2):
             queries = _Queries(X, self._frame, rows, large)
             found = [
-                self._pairs_of(
-                    queries,
-                    radii[
-                        rows if per_query else slice(None),
-                        columns if per_reference else slice(None),
-                    ],
-                    columns,
-                )
+                self._pairs_of(queries, radii, columns)
                 for columns in row_blocks(self.n_reference, self.tile, budget=self.tile**2)
             ]
             query, reference, exact = map(np.concatenate, zip(*found, strict=True))
             yield rows, query, reference, exact
 
     def _pairs_of(
-        self, queries: "_Queries", radii: Array, columns: slice
+        self, queries: "_Queries", radii: Array, columns: slice, products: Array | None = None
     ) -> tuple[IntArray, IntArray, Array]:
-        """Pairs within `radii` of a block of queries and a block of references."""
-        limit = np.minimum(search_radii(radii, self._frame.unit), 1e150) ** 2
-        near = _near(queries.single, self._single[columns], limit) if queries.are_single else None
+        """Pairs within `radii` of a block of queries and a block of references.
+
+        `products` are those in single precision, if they are known.
+        """
+        per_query, per_reference = radii.shape[0] > 1, radii.shape[1] > 1
+        radii = radii[
+            queries.rows if per_query else slice(None), columns if per_reference else slice(None)
+        ]
+        limit, near = np.minimum(search_radii(radii, self._frame.unit), 1e150) ** 2, None
+        if queries.are_single:
+            near = _near(queries.single, self._single[columns], limit, products)
         if near is None or near.mean() > self.max_uncertain:
             near = _near(queries.double, self._frame.apply(self.X[columns]), limit)
         query, reference = np.nonzero(near)
@@ -233,9 +259,12 @@ class _Queries:
         return self.large and bool(squared_norms(self.single).max(initial=0.0) < 1e30)
 
 
-def _near(X: Matrix, Y: Matrix, limit: Array) -> NDArray[np.bool_]:
-    """Mask of the pairs with ‖x − y‖² ≤ limit, and of those where rounding makes it uncertain."""
-    product = X @ Y.T
+def _near(X: Matrix, Y: Matrix, limit: Array, product: Matrix | None = None) -> NDArray[np.bool_]:
+    """Mask of the pairs with ‖x − y‖² ≤ limit, and of those where rounding makes it uncertain.
+
+    `product` is X @ Y.T, if it is known.
+    """
+    product = X @ Y.T if product is None else product
     product = product.toarray() if sparse.issparse(product) else product
     # |x|² + |y|² − 2x·y − error ≤ limit, solved for x·y; limit is a number, a row or a column
     x, y = squared_norms(X)[:, None].astype(np.float64), squared_norms(Y).astype(np.float64)

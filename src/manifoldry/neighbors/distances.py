@@ -32,12 +32,19 @@ class Frame:
         """Use the mean as origin and a power of two as unit, so that scaling is exact."""
         if sparse.issparse(X):
             return cls.at_zero(X)
-        blocks = row_blocks(*X.shape)
-        scale = power_of_two_scale(X)
-        # In double precision, since the scale of large float32 is beyond the range of float32.
-        total = sum(np.divide(X[block], scale, dtype=np.float64).sum(axis=0) for block in blocks)
-        origin = total / X.shape[0] * scale
-        return cls(origin, max(power_of_two_scale(X[block] - origin) for block in blocks))
+        # The largest modulus of X − origin follows from the extremes of each feature.
+        high, low = X.max(axis=0), X.min(axis=0)
+        scale = power_of_two_scale(np.stack([high, low]))
+        if scale < _SAFE_MAGNITUDE:
+            total = X.sum(axis=0, dtype=np.float64)
+        else:  # the sum may overflow
+            # In double precision, since the scale of large float32 is beyond the range of float32.
+            blocks = row_blocks(*X.shape)
+            total = scale * sum(
+                np.divide(X[rows], scale, dtype=np.float64).sum(axis=0) for rows in blocks
+            )
+        origin = total / X.shape[0]
+        return cls(origin, power_of_two_scale(np.stack([high - origin, low - origin])))
 
     @classmethod
     def at_zero(cls, X: Matrix) -> "Frame":

@@ -222,11 +222,14 @@ class NeighborGraph:
         """
         X = self._check_query(X)
         known = self.index.identical(X)
+        radii = self.neighbor_radius
         if self.radius is not None:
             own = without(self.index.within(X, self.radius), known)
+            reverse = self.index.within(X, radii)
         else:
-            own = Edges.of(*self.index.nearest_excluding(X, self.k, known))
-        reverse = without(self.index.within(X, self.neighbor_radius), known)
+            nearest, reverse = self.index.nearest_and_within(X, self.k, known, radii)
+            own = Edges.of(*nearest)
+        reverse = without(reverse, known)
         reverse = reverse.keep(self._would_choose(reverse, known))
         if self.removed_edges is not None:
             own, reverse = self.removed_edges.apply(own, reverse, known)

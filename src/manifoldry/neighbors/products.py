@@ -5,6 +5,9 @@ select the smallest entries of a block while it is in the cache. If queries and 
 same points, each block is used for its rows and for its columns, which halves the work.
 """
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from manifoldry.neighbors.distances import Frame, squared_norms
@@ -24,13 +27,17 @@ def single_precision(frame: Frame, X: Array) -> Array:
     return out
 
 
+Visit: TypeAlias = Callable[[slice, slice, Array], None]
+
+
 def nearest_by_products(
-    X: Array, Y: Array, k: int, block_rows: int = 2048
+    X: Array, Y: Array, k: int, visit: Visit | None = None, block_rows: int = 2048
 ) -> tuple[IntArray, Array]:
     """Indices (n_query, k) of the rows of `Y` nearest to each row of `X`, and squared distances.
 
     Both are accurate to single precision. If `X` is `Y`, a row is not its own neighbor. Blocks
-    have `block_rows` rows and columns.
+    have `block_rows` rows and columns. If `X` is not `Y`, `visit` is called with the rows, the
+    columns and the products of every block.
     """
     indices, values = np.zeros((len(X), k), dtype=np.int32), np.full((len(X), k), np.inf, "f4")
     squares = squared_norms(Y)
@@ -38,7 +45,7 @@ def nearest_by_products(
         _among_themselves(X, squares, indices, values, _blocks(len(X), block_rows))
     else:
         blocks = _blocks(len(X), block_rows), _blocks(len(Y), block_rows)
-        _among_others(X, Y, squares, indices, values, *blocks)
+        _among_others(X, Y, squares, indices, values, *blocks, visit)
     values += squared_norms(X)[:, None]
     return indices.astype(np.intp), np.maximum(values, 0)
 
@@ -51,6 +58,7 @@ def _among_others(
     values: Array,
     row_blocks: list[slice],
     column_blocks: list[slice],
+    visit: Visit | None,
 ) -> None:
     from manifoldry.neighbors.compiled import keep_smallest
 
@@ -58,6 +66,8 @@ def _among_others(
         row_results = indices[rows], values[rows]
         for columns in column_blocks:
             products = X[rows] @ Y[columns].T
+            if visit is not None:
+                visit(rows, columns, products)
             run_on_rows(
                 keep_smallest, len(products), products, squares, columns.start, -1, *row_results
             )

@@ -80,10 +80,9 @@ class AutoInverse:
         n = A.shape[0]
         if n <= self.factor_up_to:
             return self._factorized(A, f"{n} points")
-        rng = np.random.default_rng(0)
-        needed = self._iterations(A, rng)
+        needed = self.iterations(A)
         if needed > self.quick_iterations:
-            return self._ill_conditioned(A, rng)
+            return self._ill_conditioned(A, np.random.default_rng(0))
         if n <= self.dense_up_to and _fits(8.0 * n * n):
             return _dense_factor(A, f"{n} points of high-dimensional data")
         why = f"conjugate gradients: {needed} iterations suffice with a diagonal preconditioner"
@@ -101,9 +100,12 @@ class AutoInverse:
         why = f"conjugate gradients with at most {self.max_iter} iterations: {sizes}"
         return self._iterated(A, inverse_diagonal(A), f"{why}; install pyamg to use multigrid")
 
-    def _iterations(self, A: Matrix, rng: np.random.Generator) -> int:
-        """Number of iterations for a random right-hand side, at most `quick_iterations` + 1."""
-        B = rng.standard_normal((A.shape[0], 1))
+    def iterations(self, A: Matrix) -> int:
+        """Conjugate gradient steps for a random right-hand side, at most `quick_iterations` + 1.
+
+        The preconditioner is the diagonal.
+        """
+        B = np.random.default_rng(0).standard_normal((A.shape[0], 1))
         quick, tol = self.quick_iterations + 1, self.tol
         return conjugate_gradients(A, B - B.mean(), inverse_diagonal(A), quick, tol)[1]
 

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
-from manifoldry.optimize.filter import Filter, FilterOperator
+from manifoldry.optimize.filter import Filter, FilterOperator, Jacobi
 from manifoldry.util.arrays import centered, on_host
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
@@ -56,14 +56,27 @@ class SpectralDirection(Filter):
         check_positive("shift", self.shift)
 
     def operator_for(self, objective: Objective) -> FilterOperator:
+        A, unit = self._matrix(objective)
+        return _InverseOperator(self.inverse.invert(A), 4 * unit)
+
+    def or_jacobi(self, objective: Objective) -> Filter:
+        """:class:`Jacobi` if the matrix is so well-conditioned that it serves as well, else self.
+
+        That is the case for most data of high dimension. A solve with the matrix costs many times
+        as much as an evaluation of a sparse objective, and hardly saves steps.
+        """
+        A, _ = self._matrix(objective)
+        return Jacobi() if self.inverse.iterations(A) <= self.inverse.quick_iterations else self
+
+    def _matrix(self, objective: Objective) -> tuple[sparse.csr_array, float]:
+        """The matrix to invert, and its unit."""
         W = sparse.csr_array(objective.attraction, dtype=np.float64)
         if self.n_neighbors is not None:
             W = strongest_edges(W, self.n_neighbors)
         degree = np.asarray(W.sum(axis=1)).ravel()
         unit = float(degree.mean()) or 1.0  # makes the matrix independent of the scale of W
         L = sparse.diags_array(degree / unit) - W / unit
-        A = sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0]))
-        return _InverseOperator(self.inverse.invert(A), 4 * unit)
+        return sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0])), unit
 
     def cached(self) -> Filter:
         return _CachedFilter(self)

@@ -98,7 +98,6 @@ class LandmarkUnfolding(UnfoldingProblem):
     covariance: Array
     variance_guess: float
 
-    filter: ClassVar[Filter] = Identity()
     steps_per_round: ClassVar[int] = 50
     map_description: ClassVar[str] = "map that these landmarks can represent"
 
@@ -137,6 +136,10 @@ class LandmarkUnfolding(UnfoldingProblem):
     @property
     def n(self) -> int:
         return self.functions.shape[1]
+
+    @property
+    def filter(self) -> Filter:
+        return Identity()
 
     @property
     def expected_variance(self) -> float:

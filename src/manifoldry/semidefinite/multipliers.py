@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import StepCallback
 from manifoldry.optimize.stopping import Stopping
+from manifoldry.semidefinite.rank_growth import descent_coordinates
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
 from manifoldry.util.cached import cached_property
@@ -79,9 +80,10 @@ class MethodOfMultipliers:
     Each round minimizes an
     :class:`~manifoldry.semidefinite.unfolding_problem.UnfoldingLagrangian` over the map and then
     updates the multipliers. The penalty grows until all lengths are kept. After that, each cycle
-    runs some rounds at a low penalty, in which the multipliers converge, computes a bound on the
-    variance from them, and raises the penalty again until the lengths are kept. The number of
-    coordinates is adapted after every round.
+    adds coordinates in which the multipliers show that the map can be improved, runs some rounds at
+    a low penalty, in which the multipliers converge, computes a bound on the variance from them,
+    and raises the penalty again until the lengths are kept. Coordinates that are not used are
+    dropped after every round.
 
     Parameters
     ----------
@@ -101,11 +103,14 @@ class MethodOfMultipliers:
     low_penalty : float, default=100.0
         Penalty of the rounds in which the multipliers converge.
     low_penalty_rounds : int, default=4
-        Number of such rounds in the first cycle; it doubles from cycle to cycle.
-    cycles : int, default=4
+        Number of such rounds in the first cycle; it doubles from the third cycle on.
+    cycles : int, default=5
         Maximum number of cycles; they end once the gap is at most `gap_tol`.
     extra_coordinates : int, default=3
-        Number of coordinates that are added to those in use before every round.
+        Number of random coordinates that are added to those in use before every round.
+    descent_coordinates : int, default=20
+        Maximum number of coordinates that are added at the beginning of a cycle instead: those of
+        :func:`~manifoldry.semidefinite.rank_growth.descent_coordinates`.
     min_extent, extra_scale : float, default=0.01, 1e-3
         A coordinate is in use if its largest absolute value exceeds `min_extent`; added coordinates
         are random with standard deviation `extra_scale`. Both in units of the root mean squared
@@ -134,8 +139,9 @@ class MethodOfMultipliers:
     penalty_growth: float = 3.0
     low_penalty: float = 100.0
     low_penalty_rounds: int = 4
-    cycles: int = 4
+    cycles: int = 5
     extra_coordinates: int = 3
+    descent_coordinates: int = 20
     min_extent: float = 0.01
     extra_scale: float = 1e-3
     stopping: Stopping = field(default=Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7))
@@ -232,10 +238,10 @@ class _Search:
             self.method.penalty, max(self.method.rough_tol, self.method.tol)
         )
         for cycle in range(self.method.cycles):
-            for _ in range(self.method.low_penalty_rounds << cycle):
+            for number in range(self.method.low_penalty_rounds << max(0, cycle - 1)):
                 if self._exhausted or self.infeasible:
                     return
-                self._round(self.method.low_penalty)
+                self._round(self.method.low_penalty, grow=number == 0)
             self._update_bound()
             penalty = self._enforce_lengths(penalty, self.method.tol)
             if self.gap <= self.method.gap_tol:
@@ -282,13 +288,19 @@ class _Search:
         allowance = self.method.squared_tol * float(np.abs(multipliers).sum())
         return dual_value(self.problem, multipliers) < -allowance
 
-    def _round(self, penalty: float) -> None:
+    def _round(self, penalty: float, *, grow: bool = False) -> None:
+        """Minimize the augmented Lagrangian and update the multipliers.
+
+        With `grow`, the new coordinates are those in which the Lagrangian decreases, if any.
+        """
         if self.on_round is not None:
             self.on_round(self.problem, self.rounds[-1] if self.rounds else None, penalty)
         objective = self.problem.lagrangian(self.multipliers, penalty, self.variance_per_edge)
         most = min(self._steps_left, self.problem.steps_per_round)
         search = LBFGS(self.problem.filter, stopping=replace(self.method.stopping, max_iter=most))
-        solution = search.minimize(objective, self._with_extra_coordinates(self.R), self.callback)
+        start = self._with_descent_coordinates(penalty) if grow else None
+        start = self._with_extra_coordinates(self.R) if start is None else start
+        solution = search.minimize(objective, start, self.callback)
         self.R = self._along_principal_axes(self.problem.centered(solution.embedding))
         changes = self.problem.changes(self.R)
         multipliers = objective.updated_multipliers(changes)
@@ -315,6 +327,17 @@ class _Search:
 
     def _variance_per_edge(self) -> float:
         return self.problem.variance(self.R) / self.problem.edges.count
+
+    def _with_descent_coordinates(self, penalty: float) -> Array | None:
+        """The coordinates in use, and those that decrease the Lagrangian; None if none do."""
+        count = self.method.descent_coordinates
+        if count == 0:
+            return None
+        new = descent_coordinates(
+            self.problem, self.multipliers, self.variance_per_edge, penalty, count, self.rng
+        )
+        used = self.R[:, self._in_use(self.R)]
+        return self.problem.centered(np.hstack([used, new])) if new.shape[1] else None
 
     def _with_extra_coordinates(self, R: Array) -> Array:
         """The principal coordinates in use, and a few additional small random ones."""

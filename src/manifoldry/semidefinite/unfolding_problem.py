@@ -136,8 +136,6 @@ class UnfoldingProblem(ABC):
     slack: float
     margin: float = field(default=0.0, kw_only=True)
 
-    # Preconditioner of the gradient.
-    filter: ClassVar[Filter]
     # Maximum number of steps in one round; beyond it, updating the multipliers helps more.
     steps_per_round: ClassVar[int] = 100
     # The maps that the variables can represent, for messages.
@@ -147,6 +145,11 @@ class UnfoldingProblem(ABC):
     @abstractmethod
     def n(self) -> int:
         """Number of rows of the variables."""
+
+    @property
+    @abstractmethod
+    def filter(self) -> Filter:
+        """Preconditioner of the gradient."""
 
     @property
     @abstractmethod
@@ -258,11 +261,13 @@ class FreeUnfolding(UnfoldingProblem):
     angle: float = field(default=1e-3, kw_only=True)
     sources: int = field(default=5, kw_only=True)
 
-    filter: ClassVar[Filter] = SpectralDirection()
-
     @property
     def n(self) -> int:
         return self.edges.n
+
+    @cached_property
+    def filter(self) -> Filter:
+        return SpectralDirection().or_jacobi(self.lagrangian(np.ones(self.edges.count), 1.0, 1.0))
 
     def map(self, R: Array) -> Array:
         return self.centered(R)

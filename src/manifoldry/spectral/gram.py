@@ -31,8 +31,8 @@ from manifoldry.util.validation import (
 class LinearGram(Posed):
     """Gram matrix of centered data, scaled so that squares neither overflow nor underflow."""
 
-    X: Matrix
     frame: Frame
+    offset: Array  # mean of the data in the frame
     problem: SpectralProblem
     inertia: float  # sum of squared distances from the mean, in units of the frame
 
@@ -49,15 +49,16 @@ class LinearGram(Posed):
         frame = Frame.of(X)
         check_range(frame.unit)
         F = frame.apply(X).astype(np.float64, copy=False)
-        F -= F.mean(axis=0)  # rounding errors of the first centering
+        offset = F.mean(axis=0)  # rounding errors of the first centering
+        F -= offset
         problem = SpectralProblem(
-            Gram(F),
+            Gram(F, single=X.dtype == np.float32),
             "largest",
             deflate=np.ones(len(F)),
             bounds=(0.0, np.inf),
             scale="sqrt_eigenvalue",
         )
-        return cls(data, X, frame, problem, float(np.vdot(F, F)))
+        return cls(data, frame, offset, problem, float(np.vdot(F, F)))
 
     @classmethod
     def _of_sparse(cls, data: Input, X: Matrix, least_spread: float = 1e-4) -> "LinearGram":
@@ -69,8 +70,8 @@ class LinearGram(Posed):
         frame = Frame.of(X)
         check_range(frame.unit)
         F = frame.apply(X).astype(np.float64)
-        whole = float((F.data**2).sum())
-        inertia = whole - X.shape[0] * float((_column_means(F) ** 2).sum())
+        whole, offset = float((F.data**2).sum()), _column_means(F)
+        inertia = whole - X.shape[0] * float((offset**2).sum())
         if inertia < least_spread * whole:
             plan_memory(24.0 * X.shape[0] * X.shape[1], "centering the data", "shift them first")
             return cls._of_dense(data, X.toarray())
@@ -82,7 +83,7 @@ class LinearGram(Posed):
             bounds=(0.0, np.inf),
             scale="sqrt_eigenvalue",
         )
-        return cls(data, X, frame, problem, inertia)
+        return cls(data, frame, offset, problem, inertia)
 
     @property
     def problems(self) -> list[SpectralProblem]:
@@ -93,11 +94,18 @@ class LinearGram(Posed):
         return self.frame.unit
 
     def coordinates(self, spectra: Spectra) -> Array:
-        # By the affine map, as for new points, so that rounding errors of the mean are the same.
-        return AffineMap.of(self.X, self.frame, spectra.largest).transform(self.X)
+        # As for new points: eigenvectors would differ by their residuals.
+        gram, components = self.problem.operator, self._affine_map(spectra).components
+        Y = gram.times_factor(components)
+        if not gram.explicit:  # a sparse factor is not centered
+            Y -= self.offset @ components
+        return np.ascontiguousarray(Y * self.unit)
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> AffineMap:
-        return AffineMap.of(self.X, self.frame, spectra.largest)
+        return self._affine_map(spectra)
+
+    def _affine_map(self, spectra: Spectra) -> AffineMap:
+        return AffineMap.of(self.problem.operator, self.offset, self.frame, spectra.largest)
 
     def invert(self, embedding: Array, extension: Any) -> AffineMap:
         return extension
