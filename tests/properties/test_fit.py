@@ -89,8 +89,8 @@ def test_same_seed_same_bits_and_the_input_is_kept(model, sample):
     np.testing.assert_array_equal(second.embedding_, first.embedding_)
 
 
-@given(models(), samples(least=8), samples(), invalid_models())
-def test_a_failed_refit_keeps_the_former_model(model, sample, other, wrong):
+@given(models(), samples(least=8), samples())
+def test_a_failed_refit_keeps_the_former_model(model, sample, other):
     estimator = fitted(model, sample.points)
     assume(not isinstance(estimator, Refusal))
     state = dict(vars(estimator))
