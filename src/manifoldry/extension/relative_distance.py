@@ -1,6 +1,6 @@
 """Distance of rows from reference rows, in units in which those are about 1 from each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,6 +112,10 @@ class RelativeDistance:
     @cached_property
     def unit(self) -> Unit | None:
         return Unit.of(self.index, self.index.points)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle only the fields, so that using a model does not change it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def of_points(
