@@ -174,6 +174,52 @@ def pair_sums(d, order):
 
 
 @cache
+def cell_sums(d, order):
+    """Return the compiled loop over the points of neighboring cells, for the Gaussian kernel.
+
+    Its arguments are the sorted coordinates ``T`` (d, n) and `weights` (n,) or None; the cell of
+    each point and the ranges of points around each cell; the indices of the points; and the arrays
+    to fill for points lo to hi. A point is left out of its own sum.
+    """
+
+    @summing
+    def sums(T, weights, cell, ranges, points, kernel_sums, moments, lo, hi):
+        for i in range(lo, hi):
+            x, y, z = T[0, i], T[d // 2, i], T[d - 1, i]
+            m, mx, my, mz = 0.0, 0.0, 0.0, 0.0
+            for row in range(ranges.shape[1]):
+                start, stop = ranges[cell[i], row]
+                X, Y, Z = T[0, start:stop], T[d // 2, start:stop], T[d - 1, start:stop]
+                if weights is not None:
+                    W = weights[start:stop]
+                for j in range(X.shape[0]):
+                    dx, dy, dz = x - X[j], y - Y[j], z - Z[j]
+                    D = dx * dx
+                    if d > 1:
+                        D += dy * dy
+                    if d > 2:
+                        D += dz * dz
+                    K = exp_minus64(D)
+                    if weights is not None:
+                        K *= W[j]
+                    m += K
+                    mx += moment(K, dx, order)
+                    if d > 1:
+                        my += moment(K, dy, order)
+                    if d > 2:
+                        mz += moment(K, dz, order)
+            point = points[i]
+            kernel_sums[point] = m - (1.0 if weights is None else weights[i])
+            moments[point, 0] = mx
+            if d > 1:
+                moments[point, 1] = my
+            if d > 2:
+                moments[point, 2] = mz
+
+    return sums
+
+
+@cache
 def student_rows(d):
     """Return the compiled loop over edges for d = 1, 2 or 3 coordinates."""
 

@@ -6,8 +6,6 @@ are sorted by their cell along the first axis in use, so that neighboring points
 
 from functools import cache
 
-import numpy as np
-
 from manifoldry.util.jit import cached_njit
 
 _options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
@@ -48,9 +46,7 @@ def products(a, b):
 @formula
 def dot(w, row, start):
     """Weighted sum of four consecutive entries of a row."""
-    return (
-        w[0] * row[start] + w[1] * row[start + 1] + w[2] * row[start + 2] + w[3] * row[start + 3]
-    )
+    return w[0] * row[start] + w[1] * row[start + 1] + w[2] * row[start + 2] + w[3] * row[start + 3]
 
 
 @looping

@@ -1,7 +1,7 @@
 """Exact sums over pairs: by numpy for any kernel, by compiled loops for many points."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -116,11 +116,6 @@ def _with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
     return sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
 
 
-def default_pair_sums() -> PairSums:
-    """Return the implementation of pair sums that objectives use by default."""
-    return Exact()
-
-
 @dataclass(frozen=True)
 class Exact(PairSums):
     """Exact sums over pairs: O(n²) for all pairs, O(edges) for sparse weights.
@@ -192,6 +187,27 @@ class Exact(PairSums):
 
     def _use_compiled(self, T: Array) -> bool:
         return T.shape[1] ** 2 > self.compile_pairs and len(T) <= MAX_COMPILED_DIMENSION
+
+
+@dataclass(frozen=True)
+class ApproximateSums(PairSums):
+    """Base class of approximations of the sums over all pairs; other sums are exact.
+
+    Parameters
+    ----------
+    exact : Exact
+        Computes sums with weights for every pair, sums over edges and sums at other positions.
+    """
+
+    exact: Exact = field(default=Exact(), kw_only=True)
+
+    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
+        return self.exact.attraction(kernel, W)
+
+    def at_positions(
+        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
+    ) -> LogSums:
+        return self.exact.at_positions(kernel, Z, Y, nearest, weights)
 
 
 Fill = Callable[[slice, Array | None, Array, Array], None]

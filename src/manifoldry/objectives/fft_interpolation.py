@@ -1,15 +1,16 @@
 """Approximate sums over all pairs in time proportional to the number of points."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 
-from manifoldry.objectives.exact import Exact
+from manifoldry.objectives.exact import ApproximateSums
 from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
-from manifoldry.objectives.pair_sums import Attraction, LogSums, PairSums, Sums
+from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, Matrix
 
@@ -17,8 +18,18 @@ MAX_MESH_DIMENSION = 3
 _NEGLIGIBLE = 1e-9  # kernel value that is treated as zero
 
 
+class _Transformed(NamedTuple):
+    """A kernel, or its moment along an axis, and its transform for one shape of the mesh."""
+
+    kernel: Kernel
+    axis: int | None
+    spacing: float
+    padded: tuple[int, ...]
+    mesh_kernel: MeshKernel
+
+
 @dataclass(frozen=True)
-class FFTInterpolation(PairSums):
+class FFTInterpolation(ApproximateSums):
     """Sums over pairs interpolated on a mesh with fast Fourier transforms.
 
     For embeddings of up to three dimensions. The cost is proportional to the number of points,
@@ -33,10 +44,10 @@ class FFTInterpolation(PairSums):
     spacing : float, default=0.5
         Distance of the nodes of the mesh, in units of the kernel's width.
     min_cells, max_refinement : int, float, default=64, 16.0
-        The mesh of a small embedding is finer, to have this many cells along its longest axis, but
-        at most by this factor.
+        The mesh of a small embedding is finer, to have this many cells along its longest axis, half
+        as many in three dimensions, but at most by this factor.
     exact : Exact
-        Computes the sums that are not interpolated.
+        Computes all other sums.
 
     Examples
     --------
@@ -52,7 +63,10 @@ class FFTInterpolation(PairSums):
     spacing: float = 0.5
     min_cells: int = 64
     max_refinement: float = 16.0
-    exact: Exact = field(default=Exact())
+    # The last transforms; embeddings of similar size share them.
+    _transforms: deque[_Transformed] = field(
+        default_factory=lambda: deque(maxlen=4), repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         check_positive("spacing", self.spacing)
@@ -60,33 +74,23 @@ class FFTInterpolation(PairSums):
         check_positive("max_refinement", self.max_refinement)
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
-        if _is_matrix(weights):
+        if is_matrix(weights):
             return self.exact.sums(kernel, Y, weights)
         mesh = Mesh.of(Y, self._spacing(Y))
-        potential = self._kernel(kernel, mesh, lambda D, steps: kernel(D)).potential(
-            mesh.charges(weights)
-        )
+        potential = self._transformed(kernel, mesh).potential(mesh.charges(weights))
         values, slopes = mesh.values_and_slopes(potential, weights)
         return Sums(values, (-0.5 * slopes).astype(Y.dtype, copy=False))
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
-        if _is_matrix(weights):
+        if is_matrix(weights):
             return self.exact.moments(kernel, Y, weights)
         mesh = Mesh.of(Y, self._spacing(Y))
         charges = mesh.charges(weights)
         columns = []
         for axis in range(mesh.d):
-            moment = self._kernel(kernel, mesh, _moment(kernel, axis))
+            moment = self._transformed(kernel, mesh, axis)
             columns.append(mesh.values(moment.potential(charges), weights))
         return np.maximum(np.stack(columns, axis=1), 0.0).astype(Y.dtype, copy=False)
-
-    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
-        return self.exact.attraction(kernel, W)
-
-    def at_positions(
-        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
-    ) -> LogSums:
-        return self.exact.at_positions(kernel, Z, Y, nearest, weights)
 
     def n_nodes(self, kernel: Kernel, Y: Array) -> float:
         """Number of nodes of the mesh that the points `Y` need, zeros included."""
@@ -97,17 +101,25 @@ class FFTInterpolation(PairSums):
     def _spacing(self, Y: Array) -> float:
         """The distance of the nodes, which changes in steps of √2 for small embeddings."""
         extent = float(np.ptp(Y, axis=0).max())
-        wanted = self.min_cells * self.spacing
+        wanted = self.min_cells / (2 if Y.shape[1] > 2 else 1) * self.spacing
         if not extent < wanted:
             return self.spacing
         ratio = min(wanted / max(extent, 1e-300), self.max_refinement)
         return self.spacing * 2.0 ** (-np.ceil(2 * np.log2(ratio)) / 2)
 
-    def _kernel(
-        self, kernel: Kernel, mesh: Mesh, function: Callable[[Array, list[Array]], Array]
-    ) -> MeshKernel:
+    def without_cache(self) -> Self:
+        return replace(self, _transforms=deque(maxlen=self._transforms.maxlen))
+
+    def _transformed(self, kernel: Kernel, mesh: Mesh, axis: int | None = None) -> MeshKernel:
+        """The kernel, or its moment along an axis, for this mesh."""
         padded = padded_shape(mesh.shape, reach(kernel) / mesh.spacing)
-        return MeshKernel.of(function, mesh.spacing, padded)
+        key = kernel, axis, mesh.spacing, padded
+        for known in tuple(self._transforms):
+            if known[:-1] == key:
+                return known.mesh_kernel
+        mesh_kernel = MeshKernel.of(_function(kernel, axis), mesh.spacing, padded)
+        self._transforms.append(_Transformed(*key, mesh_kernel))
+        return mesh_kernel
 
 
 def reach(kernel: Kernel) -> float:
@@ -117,12 +129,11 @@ def reach(kernel: Kernel) -> float:
     return np.inf
 
 
-def _moment(kernel: Kernel, axis: int) -> Callable[[Array, list[Array]], Array]:
-    def moment(D: Array, steps: list[Array]) -> Array:
-        return np.asarray(kernel(D) * kernel.curvature(D) * steps[axis] ** 2)
+def _function(kernel: Kernel, axis: int | None) -> Callable[[Array, Sequence[Array]], Array]:
+    """κ, or max(κ″, 0)·δ² along an axis, of squared distances and steps δ."""
 
-    return moment
+    def function(D: Array, steps: Sequence[Array]) -> Array:
+        K = kernel(D)
+        return K if axis is None else np.asarray(K * kernel.curvature(D) * steps[axis] ** 2)
 
-
-def _is_matrix(weights: Matrix | None) -> bool:
-    return weights is not None and (sparse.issparse(weights) or np.ndim(weights) == 2)
+    return function

@@ -7,8 +7,9 @@ interpolated sum, not approximations of their own. They were introduced for mole
 smooth particle mesh Ewald sums.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -156,7 +157,7 @@ class MeshKernel:
     @classmethod
     def of(
         cls,
-        function: Callable[[Array, list[Array]], Array],
+        function: Callable[[Array, Sequence[Array]], Array],
         spacing: float,
         padded: tuple[int, ...],
     ) -> "MeshKernel":
@@ -164,7 +165,8 @@ class MeshKernel:
         # Distances along each axis; those beyond half of the mesh are reached from its other end.
         steps = [spacing * np.minimum(np.arange(m), m - np.arange(m)) for m in padded]
         grid = np.meshgrid(*steps, indexing="ij", sparse=True)
-        transform = fft.rfftn(function(sum(s * s for s in grid), grid), workers=thread_count())
+        values = function(reduce(np.add, [step * step for step in grid]), grid)
+        transform = fft.rfftn(values, workers=thread_count())
         last = len(padded) - 1
         for axis, m in enumerate(padded):
             angles = 2 * np.pi / m * np.arange(transform.shape[axis])
@@ -184,7 +186,13 @@ class MeshKernel:
 
 
 def padded_shape(shape: tuple[int, ...], reach: float) -> tuple[int, ...]:
-    """Shape with zeros added for a kernel that reaches over this many nodes, fast to transform."""
-    return tuple(
-        fft.next_fast_len(m + int(min(m, np.ceil(reach))) + _NODES, real=True) for m in shape
-    )
+    """Shape with zeros added for a kernel that reaches over this many nodes.
+
+    It is fast to transform, and rounded up, so that embeddings of similar size have the same.
+    """
+    lengths = []
+    for m in shape:
+        needed = m + int(min(np.ceil(reach), m)) + _NODES
+        step = 2 ** max(needed.bit_length() - 5, 0)  # at most a sixteenth more
+        lengths.append(fft.next_fast_len(-(-needed // step) * step, real=True))
+    return tuple(lengths)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective, check_embedding
-from manifoldry.objectives.exact import default_pair_sums
+from manifoldry.objectives.fastest import default_pair_sums
 from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTerm
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
@@ -97,7 +97,7 @@ class Pairwise(Objective):
     constant : float, default=0.0
         Constant term that makes the value a divergence.
     pair_sums : PairSums, optional
-        Computes the sums over pairs; by default :class:`Exact`.
+        Computes the sums over pairs; by default :class:`Fastest`.
 
     Examples
     --------
@@ -185,7 +185,11 @@ class Pairwise(Objective):
 
     def without_cache(self) -> Self:
         """Return a copy without large arrays that can be recomputed."""
-        return replace(self, normalizer=self.normalizer.without_cache())
+        return replace(
+            self,
+            normalizer=self.normalizer.without_cache(),
+            pair_sums=self.pair_sums.without_cache(),
+        )
 
     def value(self, Y: Array) -> float:
         Y = self._centered(Y)
