@@ -223,35 +223,50 @@ def cell_sums(d, order):
 def student_rows(d):
     """Return the compiled loop over edges for d = 1, 2 or 3 coordinates."""
 
-    @cached_njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-    def rows(Y, indptr, indices, weights, rate, base, force, degree, lo, hi):
-        """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, and h = 1 + rate·d² of their edges."""
-        first = indptr[lo]
+    @cached_njit(**_options, fastmath={"reassoc", "contract", "nsz", "arcp"})
+    def rows(points, indptr, indices, weights, rate, force, degree, lo, hi):
+        """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, h = 1 + rate·d²; return Σ w log h."""
+        most = 0
         for i in range(lo, hi):
-            x, y, z = Y[i, 0], Y[i, d // 2], Y[i, d - 1]
-            total, total_x, total_y, total_z = 0.0, 0.0, 0.0, 0.0
-            for edge in range(indptr[i], indptr[i + 1]):
-                j = indices[edge]
-                dx, dy, dz = x - Y[j, 0], y - Y[j, d // 2], z - Y[j, d - 1]
+            most = max(most, indptr[i + 1] - indptr[i])
+        # The neighbors of a point are copied, since loops over scattered ones are not vectorized.
+        X, Y, Z = np.empty(most), np.empty(most), np.empty(most)
+        cost = 0.0
+        for i in range(lo, hi):
+            start, count = indptr[i], indptr[i + 1] - indptr[i]
+            for k in range(count):
+                j = indices[start + k]
+                X[k] = points[j, 0]
+                if d > 1:
+                    Y[k] = points[j, 1]
+                if d > 2:
+                    Z[k] = points[j, 2]
+            W = weights[start : start + count]
+            x, y, z = points[i, 0], points[i, d // 2], points[i, d - 1]
+            total, total_x, total_y, total_z, logs = 0.0, 0.0, 0.0, 0.0, 0.0
+            for k in range(count):
+                dx, dy, dz = x - X[k], y - Y[k], z - Z[k]
                 square = dx * dx
                 if d > 1:
                     square += dy * dy
                 if d > 2:
                     square += dz * dz
                 h = 1 + rate * square
-                base[edge - first] = h
-                w = weights[edge] / h
+                w = W[k] / h
+                logs += W[k] * log_of(h)
                 total += w
                 total_x += w * dx
                 if d > 1:
                     total_y += w * dy
                 if d > 2:
                     total_z += w * dz
+            cost += logs
             degree[i] = total
             force[i, 0] = total_x
             if d > 1:
                 force[i, 1] = total_y
             if d > 2:
                 force[i, 2] = total_z
+        return cost
 
     return rows

@@ -58,11 +58,8 @@ def student_attraction(
     loop, force, degree = student_rows(Y.shape[1]), np.empty(Y.shape), np.empty(len(Y))
 
     def run(rows: tuple[int, int]) -> float:
-        edges = slice(W.indptr[rows[0]], W.indptr[rows[1]])
-        base = np.empty(edges.stop - edges.start)
-        loop(Y, W.indptr, W.indices, W.data, 1 / kernel.dof, base, force, degree, *rows)
-        # numpy's logarithm is vectorized; in a compiled loop it is not.
-        return _weighted(W.data[edges], np.log(base, out=base))
+        fixed = Y, W.indptr, W.indices, W.data, 1 / kernel.dof
+        return float(loop(*fixed, force, degree, *rows))
 
     cost = sum(map_threads(run, _row_ranges(W, block)))
     derivative = kernel.derivative_at_zero

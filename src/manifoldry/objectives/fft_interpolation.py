@@ -95,12 +95,12 @@ class FFTInterpolation(ApproximateSums):
     def n_nodes(self, kernel: Kernel, Y: Array) -> float:
         """Number of nodes of the mesh that the points `Y` need, zeros included."""
         spacing = self._spacing(Y)
-        cells = np.ptp(np.asarray(Y, float), axis=0) / spacing
+        cells = extents(Y) / spacing
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
 
     def _spacing(self, Y: Array) -> float:
         """The distance of the nodes, which changes in steps of √2 for small embeddings."""
-        extent = float(np.ptp(Y, axis=0).max())
+        extent = float(extents(Y).max())
         wanted = self.min_cells / (2 if Y.shape[1] > 2 else 1) * self.spacing
         if not extent < wanted:
             return self.spacing
@@ -120,6 +120,11 @@ class FFTInterpolation(ApproximateSums):
         mesh_kernel = MeshKernel.of(_function(kernel, axis), mesh.spacing, padded)
         self._transforms.append(_Transformed(*key, mesh_kernel))
         return mesh_kernel
+
+
+def extents(Y: Array) -> Array:
+    """Extent of the points along each axis."""
+    return np.array([float(y.max()) - float(y.min()) for y in Y.T])  # faster than by axis=0
 
 
 def reach(kernel: Kernel) -> float:

@@ -179,9 +179,17 @@ class MeshKernel:
 
     def potential(self, charges: Array) -> Potential:
         """The potential of charges at the nodes."""
-        transform = fft.rfftn(charges, self.padded, workers=thread_count())
+        *others, last = self.padded
+        axes, workers = range(len(others) - 1, -1, -1), thread_count()
+        # Axis by axis, since the zeros that are added along one axis need not be transformed there.
+        transform = fft.rfft(charges, last, workers=workers)
+        for axis in axes:
+            transform = fft.fft(transform, others[axis], axis, workers=workers, overwrite_x=True)
         transform *= self.transform
-        nodes = fft.irfftn(transform, self.padded, workers=thread_count(), overwrite_x=True)
+        for axis in reversed(axes):
+            transform = fft.ifft(transform, axis=axis, workers=workers, overwrite_x=True)
+            transform = transform.take(range(charges.shape[axis]), axis)
+        nodes = fft.irfft(transform, last, workers=workers, overwrite_x=True)
         return Potential(nodes, self.near)
 
 
