@@ -153,10 +153,8 @@ GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "components": in_compone
 ROUTES = {
     "dense factor": {"factor_up_to": 5000, "dense_fraction": 0.0},
     "sparse factor": {"factor_up_to": 5000, "dense_fraction": 2.0},
-    "dense factor: 300 points of high-dimensional": {"factor_up_to": 0, "quick_iterations": 20_000},
     "conjugate gradients: ": {
         "factor_up_to": 0,
-        "dense_up_to": 0,
         "quick_iterations": 20_000,
         "max_iter": 20_000,
     },
