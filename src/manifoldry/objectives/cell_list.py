@@ -99,7 +99,7 @@ class CellSums(ApproximateSums):
         cells = self.cells(kernel, Y, weights)
         if cells is None:
             return self.exact.sums(kernel, Y, weights)
-        return Sums(*self._visit(cells, Y, weights, 1))
+        return Sums(*self._visit(cells, Y, weights, 1), resolution=1e3 * self.negligible)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         cells = self.cells(kernel, Y, weights)

@@ -11,7 +11,7 @@ from manifoldry.objectives.exact import ApproximateSums
 from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
-from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array, Matrix
 
 MAX_MESH_DIMENSION = 3
@@ -41,8 +41,13 @@ class FFTInterpolation(ApproximateSums):
 
     Parameters
     ----------
-    spacing : float, default=0.5
-        Distance of the nodes of the mesh, in units of the kernel's width.
+    spacing : float, default=None
+        Distance of the nodes of the mesh, in units of the kernel's width; by default 0.35 for the
+        Gaussian, 0.5 for heavy-tailed kernels. In embeddings of digits the forces then have a
+        relative error of 0.2 and 3 percent, and sums over all pairs of 1e-5 and 4e-4. The error of
+        forces decreases like the third power of the spacing.
+    resolution : float, default=0.01
+        Kernel sums of single points below this value are inaccurate.
     min_cells, max_refinement : int, float, default=64, 16.0
         The mesh of a small embedding is finer, to have this many cells along its longest axis, half
         as many in three dimensions, but at most by this factor.
@@ -60,7 +65,8 @@ class FFTInterpolation(ApproximateSums):
     True
     """
 
-    spacing: float = 0.5
+    spacing: float | None = None
+    resolution: float = 0.01
     min_cells: int = 64
     max_refinement: float = 16.0
     # The last transforms; embeddings of similar size share them.
@@ -69,22 +75,25 @@ class FFTInterpolation(ApproximateSums):
     )
 
     def __post_init__(self) -> None:
-        check_positive("spacing", self.spacing)
+        if self.spacing is not None:
+            check_positive("spacing", self.spacing)
+        check_nonnegative("resolution", self.resolution)
         check_count("min_cells", self.min_cells)
         check_positive("max_refinement", self.max_refinement)
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         if is_matrix(weights):
             return self.exact.sums(kernel, Y, weights)
-        mesh = Mesh.of(Y, self._spacing(Y))
+        mesh = Mesh.of(Y, self._spacing(kernel, Y))
         potential = self._transformed(kernel, mesh).potential(mesh.charges(weights))
         values, slopes = mesh.values_and_slopes(potential, weights)
-        return Sums(values, (-0.5 * slopes).astype(Y.dtype, copy=False))
+        force = (-0.5 * slopes).astype(Y.dtype, copy=False)
+        return Sums(values, force, self.resolution)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         if is_matrix(weights):
             return self.exact.moments(kernel, Y, weights)
-        mesh = Mesh.of(Y, self._spacing(Y))
+        mesh = Mesh.of(Y, self._spacing(kernel, Y))
         charges = mesh.charges(weights)
         columns = []
         for axis in range(mesh.d):
@@ -94,18 +103,19 @@ class FFTInterpolation(ApproximateSums):
 
     def n_nodes(self, kernel: Kernel, Y: Array) -> float:
         """Number of nodes of the mesh that the points `Y` need, zeros included."""
-        spacing = self._spacing(Y)
+        spacing = self._spacing(kernel, Y)
         cells = extents(Y) / spacing
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
 
-    def _spacing(self, Y: Array) -> float:
+    def _spacing(self, kernel: Kernel, Y: Array) -> float:
         """The distance of the nodes, which changes in steps of √2 for small embeddings."""
+        usual = self.spacing or (0.35 if type(kernel) is GaussianKernel else 0.5)
+        wanted = self.min_cells / (2 if Y.shape[1] > 2 else 1) * usual
         extent = float(extents(Y).max())
-        wanted = self.min_cells / (2 if Y.shape[1] > 2 else 1) * self.spacing
         if not extent < wanted:
-            return self.spacing
+            return usual
         ratio = min(wanted / max(extent, 1e-300), self.max_refinement)
-        return self.spacing * 2.0 ** (-np.ceil(2 * np.log2(ratio)) / 2)
+        return float(usual * 2.0 ** (-np.ceil(2 * np.log2(ratio)) / 2))
 
     def without_cache(self) -> Self:
         return replace(self, _transforms=deque(maxlen=self._transforms.maxlen))

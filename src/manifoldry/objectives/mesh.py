@@ -20,6 +20,9 @@ from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray
 
 _NODES = 4  # nodes around a point along an axis
+# Nodes beyond those that the points need. The kernel has a kink where the ends of the mesh meet,
+# which disturbs the values around it, by a factor of 0.27 less from one node to the next.
+_MARGIN = 12
 _BANDS = 8  # groups of points that may be processed at the same time; fixed, as is the rounding
 
 
@@ -200,7 +203,7 @@ def padded_shape(shape: tuple[int, ...], reach: float) -> tuple[int, ...]:
     """
     lengths = []
     for m in shape:
-        needed = m + int(min(np.ceil(reach), m)) + _NODES
+        needed = m + int(min(np.ceil(reach), m)) + _MARGIN
         step = 2 ** max(needed.bit_length() - 5, 0)  # at most a sixteenth more
         lengths.append(fft.next_fast_len(-(-needed // step) * step, real=True))
     return tuple(lengths)

@@ -24,6 +24,8 @@ class Sums(NamedTuple):
     """Σⱼ aᵢⱼ·κ(dᵢⱼ²), (n,), in double precision."""
     force: Array
     """Σⱼ aᵢⱼ·κφ′(dᵢⱼ²)·(yᵢ − yⱼ), (n, d): −½ times the gradient of the kernel sum."""
+    resolution: float = 0.0
+    """Kernel sums below this value are inaccurate; zero if all are exact up to rounding."""
 
 
 class Attraction(NamedTuple):

@@ -298,8 +298,8 @@ class Pairwise(Objective):
     def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:
         """Kernel sums and forces of ψ; `point_weights` require uniform weights of pairs."""
         weights = self.repulsion.matrix if point_weights is None else point_weights
-        kernel_sums, force = self.pair_sums.sums(self.repulsion_kernel, Y, weights)
-        return Sums(self.repulsion.scale * kernel_sums, self.repulsion.scale * force)
+        sums, scale = self.pair_sums.sums(self.repulsion_kernel, Y, weights), self.repulsion.scale
+        return Sums(scale * sums.kernel_sums, scale * sums.force, scale * sums.resolution)
 
     def _moments(self, Y: Array, point_weights: Array | None = None) -> Array:
         weights = self.repulsion.matrix if point_weights is None else point_weights
@@ -309,6 +309,7 @@ class Pairwise(Objective):
         return self.normalizer.evaluate(
             sums.kernel_sums,
             lambda rows: self.pair_sums.log_kernel_sums(self.repulsion_kernel, Y, rows),
+            sums.resolution,
         )
 
     def _centered(self, Y: Array) -> Array:
