@@ -44,7 +44,7 @@ def products(a, b):
 
 
 @formula
-def dot(w, row, start):
+def weighted(w, row, start):
     """Weighted sum of four consecutive entries of a row."""
     return w[0] * row[start] + w[1] * row[start + 1] + w[2] * row[start + 2] + w[3] * row[start + 3]
 
@@ -123,10 +123,10 @@ def gathering(d, slopes):
             for s in range(4 if d > 2 else 1):
                 for t in range(4 if d > 1 else 1):
                     row = nodes[a + s, b + t]
-                    along = dot(wz, row, c)
+                    along = weighted(wz, row, c)
                     value += wx[s] * wy[t] * along
                     if slopes:
-                        dz += wx[s] * wy[t] * dot(vz, row, c)
+                        dz += wx[s] * wy[t] * weighted(vz, row, c)
                         if d > 1:
                             dy += wx[s] * vy[t] * along
                         if d > 2:
@@ -138,10 +138,10 @@ def gathering(d, slopes):
             for s in range(4 if d > 2 else 1):
                 for t in range(4 if d > 1 else 1):
                     row = near[s, t]
-                    along = q * dot(pz, row, 0)
+                    along = q * weighted(pz, row, 0)
                     value -= px[s] * py[t] * along
                     if slopes:
-                        dz -= px[s] * py[t] * q * dot(qz, row, 0)
+                        dz -= px[s] * py[t] * q * weighted(qz, row, 0)
                         if d > 1:
                             dy -= px[s] * qy[t] * along
                         if d > 2:
