@@ -22,7 +22,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(autouse=True, scope="session")
 def fast_paths(request):
-    """Exact search and sums over pairs by compiled loops: what only large data get."""
+    """Search by compiled loops, and approximate sums over pairs: what only large data get."""
     if not request.config.getoption("--fast-paths"):
         yield
         return
@@ -30,7 +30,7 @@ def fast_paths(request):
 
     from manifoldry.neighbors.brute import BruteIndex
     from manifoldry.neighbors.edge_list import EdgeList
-    from manifoldry.objectives import Exact, pairwise
+    from manifoldry.objectives import Exact, Fastest, pairwise
 
     patch = pytest.MonkeyPatch()
     patch.setattr(
@@ -39,6 +39,7 @@ def fast_paths(request):
         lambda index, X: not (sparse.issparse(X) or sparse.issparse(index.X)),
     )
     patch.setattr(EdgeList, "_is_large", True)
-    patch.setattr(pairwise, "default_pair_sums", lambda: Exact(compile_pairs=0.0))
+    exact = Exact(compile_pairs=0.0)
+    patch.setattr(pairwise, "default_pair_sums", lambda: Fastest(exact_up_to=1, exact=exact))
     yield
     patch.undo()

@@ -129,7 +129,7 @@ class TestRepulsion:
     def test_sums(self, repulsion: tuple[Repulsion, np.ndarray]):
         found, R = repulsion
         K = R * np.exp(-squareform(pdist(MAP, "sqeuclidean")))
-        kernel_sums, force = Exact().sums(GaussianKernel(), MAP, found.matrix)
+        kernel_sums, force, _ = Exact().sums(GaussianKernel(), MAP, found.matrix)
         np.testing.assert_allclose(found.scale * kernel_sums, K.sum(axis=1), rtol=1e-6)
         np.testing.assert_allclose(found.scale * force, lap(K) @ MAP, atol=1e-7)
         steps = (MAP[:, None] - MAP) ** 2

@@ -211,7 +211,13 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
             self._call_sklearn_callbacks if hasattr(self, "_callback_fit_ctx") else None
         )
         callback, n = Callback.of(self.callback), posed.data.n_samples
-        return Monitor(callback, progress, forecast, n, sklearn_callback)
+        return Monitor(
+            callback, progress, forecast, n, sklearn_callback, growth=self._growth_of_time(n)
+        )
+
+    def _growth_of_time(self, n: int) -> float:
+        """The power of n with which the time of a fit grows."""
+        return 2.0
 
     def _call_sklearn_callbacks(self, iterate: Iterate) -> bool:
         """Call scikit-learn's callbacks after a step; return whether one of them stops it."""

@@ -65,8 +65,8 @@ class ElasticEmbedding(NeighborEmbedder):
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
         W⁻: proportional to the squared Euclidean distance in the data, which needs a dense matrix
         during the fit; equal for all pairs; or a given matrix, dense or sparse. By default squared
-        distances if the data are given and have at most 20 000 points, since this gives better
-        embeddings; uniform otherwise.
+        distances if the data are given and have at most 5000 points, since this gives better
+        embeddings; uniform otherwise, since sums over pairs are then much faster.
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
@@ -194,8 +194,9 @@ class ElasticEmbedding(NeighborEmbedder):
     # First weight of the search for the best one, at which only coarse structure shows; and the
     # default if only distances are given, close to the best one on all data sets of the study.
     _coarse_weight, _usual_weight = 1.0, 100.0
-    # Maximum number of points for a dense matrix of repulsion by default: 1.6 GB.
-    _pairs_kept = 20_000
+    # Maximum number of points for a dense matrix of repulsion by default. Its sums are exact: 5000
+    # digits take four times as long as with uniform repulsion, whose sums are approximated.
+    _pairs_kept = 5000
 
     def _default_perplexity(self, n: int) -> float:
         return 20.0

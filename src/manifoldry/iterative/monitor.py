@@ -50,6 +50,8 @@ class Monitor(AbstractContextManager["Monitor"]):
     """Maps the variables of the search to the embedding; None if they are the same."""
     note: str = ""
     """Text before the value of the objective in the progress bar's message."""
+    growth: float = 2.0
+    """The power of the number of points with which time grows."""
     long: float = 300.0
     """Predicted number of seconds from which a fit without progress bar warns."""
     stopped: bool = False
@@ -114,8 +116,8 @@ class Monitor(AbstractContextManager["Monitor"]):
             warn(f"{self.progress.what} of {about}{advice}, {hint}", LongFitWarning)
 
     def _smaller_fit(self, seconds: float, text: str, goal: float = 60.0) -> str:
-        """The number of points that take about `goal` seconds, given that time grows with n²."""
-        points = self.n_samples * (goal / seconds) ** 0.5
+        """The number of points that take about `goal` seconds, given how time grows with n."""
+        points = self.n_samples * (goal / seconds) ** (1 / self.growth)
         rounded = int(float(f"{points:.1g}"))
         return text.format(rounded, f"about {duration(goal)}") if seconds > 2 * goal else ""
 

@@ -285,6 +285,10 @@ class NeighborEmbedder(IterativeEmbedder):
         """The object that computes the affinities of new points: neighbor probabilities."""
         return ProbabilityRows(neighbors.graph, neighbors.weights)
 
+    def _growth_of_time(self, n: int) -> float:
+        exact = self.n_components_ > 3 or n <= 2000  # see objectives.Fastest
+        return 2.0 if exact else 1.2  # graph and search included
+
     @property
     def bifurcation_(self) -> Bifurcation:
         if self._bifurcation is None:

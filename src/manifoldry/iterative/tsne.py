@@ -31,9 +31,9 @@ class TSNE(NeighborEmbedder):
     Minimizes KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
     Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} in the embedding. Its heavy tails separate
     clusters widely: the method of choice to see clusters, but the distances between clusters and
-    their sizes have little meaning. This is the exact method, whose time grows with n². The
-    probabilities of a new point sum to one however far it is, so that it stays near its nearest
-    training points.
+    their sizes have little meaning. For more than 2000 points and up to three coordinates, sums
+    over pairs are approximated, and time grows in proportion to n. The probabilities of a new point
+    sum to one however far it is, so that it stays near its nearest training points.
 
     Parameters
     ----------

@@ -7,8 +7,11 @@ objectives of these methods.
 
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.bifurcation import Bifurcation
+from manifoldry.objectives.cell_list import CellSums
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.exact import Exact
+from manifoldry.objectives.fastest import Fastest
+from manifoldry.objectives.fft_interpolation import FFTInterpolation
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.losses import elastic, sne, symmetric_sne, tsne
@@ -29,9 +32,12 @@ from manifoldry.objectives.transformed import Boxed, Resized, Whitened
 __all__ = [
     "Bifurcation",
     "Boxed",
+    "CellSums",
     "ComplementKernel",
     "DensityFloor",
     "Exact",
+    "FFTInterpolation",
+    "Fastest",
     "GaussianKernel",
     "Joint",
     "Kernel",

@@ -174,38 +174,99 @@ def pair_sums(d, order):
 
 
 @cache
+def cell_sums(d, order):
+    """Return the compiled loop over the points of neighboring cells, for the Gaussian kernel.
+
+    Its arguments are the sorted coordinates ``T`` (d, n) and `weights` (n,) or None; the cell of
+    each point and the ranges of points around each cell; the indices of the points; and the arrays
+    to fill for points lo to hi. A point is left out of its own sum.
+    """
+
+    @summing
+    def sums(T, weights, cell, ranges, points, kernel_sums, moments, lo, hi):
+        for i in range(lo, hi):
+            x, y, z = T[0, i], T[d // 2, i], T[d - 1, i]
+            m, mx, my, mz = 0.0, 0.0, 0.0, 0.0
+            for row in range(ranges.shape[1]):
+                start, stop = ranges[cell[i], row]
+                X, Y, Z = T[0, start:stop], T[d // 2, start:stop], T[d - 1, start:stop]
+                if weights is not None:
+                    W = weights[start:stop]
+                for j in range(X.shape[0]):
+                    dx, dy, dz = x - X[j], y - Y[j], z - Z[j]
+                    D = dx * dx
+                    if d > 1:
+                        D += dy * dy
+                    if d > 2:
+                        D += dz * dz
+                    K = exp_minus64(D)
+                    if weights is not None:
+                        K *= W[j]
+                    m += K
+                    mx += moment(K, dx, order)
+                    if d > 1:
+                        my += moment(K, dy, order)
+                    if d > 2:
+                        mz += moment(K, dz, order)
+            point = points[i]
+            kernel_sums[point] = m - (1.0 if weights is None else weights[i])
+            moments[point, 0] = mx
+            if d > 1:
+                moments[point, 1] = my
+            if d > 2:
+                moments[point, 2] = mz
+
+    return sums
+
+
+@cache
 def student_rows(d):
     """Return the compiled loop over edges for d = 1, 2 or 3 coordinates."""
 
-    @cached_njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-    def rows(Y, indptr, indices, weights, rate, base, force, degree, lo, hi):
-        """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, and h = 1 + rate·d² of their edges."""
-        first = indptr[lo]
+    @cached_njit(**_options, fastmath={"reassoc", "contract", "nsz", "arcp"})
+    def rows(points, indptr, indices, weights, rate, force, degree, lo, hi):
+        """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, h = 1 + rate·d²; return Σ w log h."""
+        most = 0
         for i in range(lo, hi):
-            x, y, z = Y[i, 0], Y[i, d // 2], Y[i, d - 1]
-            total, total_x, total_y, total_z = 0.0, 0.0, 0.0, 0.0
-            for edge in range(indptr[i], indptr[i + 1]):
-                j = indices[edge]
-                dx, dy, dz = x - Y[j, 0], y - Y[j, d // 2], z - Y[j, d - 1]
+            most = max(most, indptr[i + 1] - indptr[i])
+        # The neighbors of a point are copied, since loops over scattered ones are not vectorized.
+        X, Y, Z = np.empty(most), np.empty(most), np.empty(most)
+        cost = 0.0
+        for i in range(lo, hi):
+            start, count = indptr[i], indptr[i + 1] - indptr[i]
+            for k in range(count):
+                j = indices[start + k]
+                X[k] = points[j, 0]
+                if d > 1:
+                    Y[k] = points[j, 1]
+                if d > 2:
+                    Z[k] = points[j, 2]
+            W = weights[start : start + count]
+            x, y, z = points[i, 0], points[i, d // 2], points[i, d - 1]
+            total, total_x, total_y, total_z, logs = 0.0, 0.0, 0.0, 0.0, 0.0
+            for k in range(count):
+                dx, dy, dz = x - X[k], y - Y[k], z - Z[k]
                 square = dx * dx
                 if d > 1:
                     square += dy * dy
                 if d > 2:
                     square += dz * dz
                 h = 1 + rate * square
-                base[edge - first] = h
-                w = weights[edge] / h
+                w = W[k] / h
+                logs += W[k] * log_of(h)
                 total += w
                 total_x += w * dx
                 if d > 1:
                     total_y += w * dy
                 if d > 2:
                     total_z += w * dz
+            cost += logs
             degree[i] = total
             force[i, 0] = total_x
             if d > 1:
                 force[i, 1] = total_y
             if d > 2:
                 force[i, 2] = total_z
+        return cost
 
     return rows

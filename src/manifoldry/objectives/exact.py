@@ -1,7 +1,7 @@
 """Exact sums over pairs: by numpy for any kernel, by compiled loops for many points."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -58,11 +58,8 @@ def student_attraction(
     loop, force, degree = student_rows(Y.shape[1]), np.empty(Y.shape), np.empty(len(Y))
 
     def run(rows: tuple[int, int]) -> float:
-        edges = slice(W.indptr[rows[0]], W.indptr[rows[1]])
-        base = np.empty(edges.stop - edges.start)
-        loop(Y, W.indptr, W.indices, W.data, 1 / kernel.dof, base, force, degree, *rows)
-        # numpy's logarithm is vectorized; in a compiled loop it is not.
-        return _weighted(W.data[edges], np.log(base, out=base))
+        fixed = Y, W.indptr, W.indices, W.data, 1 / kernel.dof
+        return float(loop(*fixed, force, degree, *rows))
 
     cost = sum(map_threads(run, _row_ranges(W, block)))
     derivative = kernel.derivative_at_zero
@@ -114,11 +111,6 @@ def _weighted(weights: Array, values: Array) -> float:
 
 def _with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
     return sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
-
-
-def default_pair_sums() -> PairSums:
-    """Return the implementation of pair sums that objectives use by default."""
-    return Exact()
 
 
 @dataclass(frozen=True)
@@ -192,6 +184,27 @@ class Exact(PairSums):
 
     def _use_compiled(self, T: Array) -> bool:
         return T.shape[1] ** 2 > self.compile_pairs and len(T) <= MAX_COMPILED_DIMENSION
+
+
+@dataclass(frozen=True)
+class ApproximateSums(PairSums):
+    """Base class of approximations of the sums over all pairs; other sums are exact.
+
+    Parameters
+    ----------
+    exact : Exact
+        Computes sums with weights for every pair, sums over edges and sums at other positions.
+    """
+
+    exact: Exact = field(default=Exact(), kw_only=True)
+
+    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
+        return self.exact.attraction(kernel, W)
+
+    def at_positions(
+        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
+    ) -> LogSums:
+        return self.exact.at_positions(kernel, Z, Y, nearest, weights)
 
 
 Fill = Callable[[slice, Array | None, Array, Array], None]

@@ -77,9 +77,15 @@ class Normalizer(ABC):
 
     @abstractmethod
     def evaluate(
-        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+        self,
+        kernel_sums: Array,
+        log_kernel_sums: Callable[[IntArray], Array],
+        resolution: float = 0.0,
     ) -> NormalizerValue:
-        """Evaluate R; `log_kernel_sums(rows)` returns log mᵢ of points whose sum underflows."""
+        """Evaluate R; `log_kernel_sums(rows)` returns log mᵢ of points whose sum underflows.
+
+        Sums below `resolution` are inaccurate, since they were approximated.
+        """
 
     @abstractmethod
     def row(
@@ -123,7 +129,10 @@ class Joint(Normalizer):
     depends_on_training_value = True
 
     def evaluate(
-        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+        self,
+        kernel_sums: Array,
+        log_kernel_sums: Callable[[IntArray], Array],
+        resolution: float = 0.0,
     ) -> NormalizerValue:
         total = float(kernel_sums.sum())
         if not total < self.underflow:
@@ -176,11 +185,15 @@ class PerPoint(Normalizer):
         return 1 / n if self.fraction is None else self.fraction
 
     def evaluate(
-        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+        self,
+        kernel_sums: Array,
+        log_kernel_sums: Callable[[IntArray], Array],
+        resolution: float = 0.0,
     ) -> NormalizerValue:
         kernel_sums = np.asarray(kernel_sums) + self.self_weight
-        underflowed = np.flatnonzero(kernel_sums < self.underflow)
-        log_sums = np.log(np.maximum(kernel_sums, self.underflow))
+        smallest = max(self.underflow, resolution)
+        underflowed = np.flatnonzero(kernel_sums < smallest)
+        log_sums = np.log(np.maximum(kernel_sums, smallest))
         log_sums[underflowed] = log_kernel_sums(underflowed)
         fraction = self._point_weight(len(log_sums))
         value = fraction * float(log_sums.sum())
@@ -222,7 +235,10 @@ class Unnormalized(Normalizer):
         return as_repulsion(self.weights, n)
 
     def evaluate(
-        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+        self,
+        kernel_sums: Array,
+        log_kernel_sums: Callable[[IntArray], Array],
+        resolution: float = 0.0,
     ) -> NormalizerValue:
         return NormalizerValue(float(kernel_sums.sum()), 0.0)
 

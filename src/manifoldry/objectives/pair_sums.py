@@ -6,7 +6,7 @@ another device, is a subclass of :class:`PairSums` that is passed to an objectiv
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +24,8 @@ class Sums(NamedTuple):
     """Σⱼ aᵢⱼ·κ(dᵢⱼ²), (n,), in double precision."""
     force: Array
     """Σⱼ aᵢⱼ·κφ′(dᵢⱼ²)·(yᵢ − yⱼ), (n, d): −½ times the gradient of the kernel sum."""
+    resolution: float = 0.0
+    """Kernel sums below this value are inaccurate; zero if all are exact up to rounding."""
 
 
 class Attraction(NamedTuple):
@@ -76,6 +78,10 @@ class PairSums(ABC):
         `weights`, (n_positions, n), are the weights a, by default one.
         """
 
+    def without_cache(self) -> Self:
+        """Return a copy without large arrays that can be recomputed."""
+        return self
+
     def log_kernel_sums(self, kernel: Kernel, Y: Array, rows: IntArray) -> Array:
         """Log Σⱼ κ of the points `rows`, for which the sum itself underflows."""
         log_kernel_sums = np.empty(len(rows))
@@ -113,6 +119,11 @@ class PairSums(ABC):
             np.add.at(moments, some, terms.sum(axis=1))
             moments += terms.sum(axis=0)
         return moments
+
+
+def is_matrix(weights: Matrix | None) -> bool:
+    """Whether there is a weight for every pair of points."""
+    return weights is not None and (sparse.issparse(weights) or np.ndim(weights) == 2)
 
 
 def _squares(Y: Array, rows: IntArray) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective, check_embedding
-from manifoldry.objectives.exact import default_pair_sums
+from manifoldry.objectives.fastest import default_pair_sums
 from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTerm
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
@@ -97,7 +97,7 @@ class Pairwise(Objective):
     constant : float, default=0.0
         Constant term that makes the value a divergence.
     pair_sums : PairSums, optional
-        Computes the sums over pairs; by default :class:`Exact`.
+        Computes the sums over pairs; by default :class:`Fastest`.
 
     Examples
     --------
@@ -185,7 +185,11 @@ class Pairwise(Objective):
 
     def without_cache(self) -> Self:
         """Return a copy without large arrays that can be recomputed."""
-        return replace(self, normalizer=self.normalizer.without_cache())
+        return replace(
+            self,
+            normalizer=self.normalizer.without_cache(),
+            pair_sums=self.pair_sums.without_cache(),
+        )
 
     def value(self, Y: Array) -> float:
         Y = self._centered(Y)
@@ -294,8 +298,8 @@ class Pairwise(Objective):
     def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:
         """Kernel sums and forces of ψ; `point_weights` require uniform weights of pairs."""
         weights = self.repulsion.matrix if point_weights is None else point_weights
-        kernel_sums, force = self.pair_sums.sums(self.repulsion_kernel, Y, weights)
-        return Sums(self.repulsion.scale * kernel_sums, self.repulsion.scale * force)
+        sums, scale = self.pair_sums.sums(self.repulsion_kernel, Y, weights), self.repulsion.scale
+        return Sums(scale * sums.kernel_sums, scale * sums.force, scale * sums.resolution)
 
     def _moments(self, Y: Array, point_weights: Array | None = None) -> Array:
         weights = self.repulsion.matrix if point_weights is None else point_weights
@@ -305,6 +309,7 @@ class Pairwise(Objective):
         return self.normalizer.evaluate(
             sums.kernel_sums,
             lambda rows: self.pair_sums.log_kernel_sums(self.repulsion_kernel, Y, rows),
+            sums.resolution,
         )
 
     def _centered(self, Y: Array) -> Array:

@@ -1,0 +1,154 @@
+"""Approximate sums over all pairs in time proportional to the number of points."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
+from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
+from manifoldry.objectives.pair_sums import Sums, is_matrix
+from manifoldry.util.checks import check_count, check_nonnegative, check_positive
+from manifoldry.util.typing import Array, Matrix
+
+MAX_MESH_DIMENSION = 3
+_NEGLIGIBLE = 1e-9  # kernel value that is treated as zero
+
+
+class _Transformed(NamedTuple):
+    """A kernel, or its moment along an axis, and its transform for one shape of the mesh."""
+
+    kernel: Kernel
+    axis: int | None
+    spacing: float
+    padded: tuple[int, ...]
+    mesh_kernel: MeshKernel
+
+
+@dataclass(frozen=True)
+class FFTInterpolation(ApproximateSums):
+    """Sums over pairs interpolated on a mesh with fast Fourier transforms.
+
+    For embeddings of up to three dimensions. The cost is proportional to the number of points,
+    plus that of transforming a mesh which covers the embedding. Values and forces belong to the
+    same smooth function, so line searches work as with exact sums. Results do not depend on the
+    number of threads.
+
+    Sums with weights for every pair of points are exact.
+
+    Parameters
+    ----------
+    spacing : float, default=None
+        Distance of the nodes of the mesh, in units of the kernel's width; by default 0.35 for the
+        Gaussian, 0.5 for heavy-tailed kernels. In embeddings of digits the forces then have a
+        relative error of 0.2 and 3 percent, and sums over all pairs of 1e-5 and 4e-4. The error of
+        forces decreases like the third power of the spacing.
+    resolution : float, default=0.01
+        Kernel sums of single points below this value are inaccurate.
+    min_cells, max_refinement : int, float, default=64, 16.0
+        The mesh of a small embedding is finer, to have this many cells along its longest axis, half
+        as many in three dimensions, but at most by this factor.
+    exact : Exact
+        Computes all other sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import Exact, FFTInterpolation, StudentKernel
+    >>> Y = np.random.default_rng(0).normal(scale=10, size=(500, 2))
+    >>> exact = Exact().sums(StudentKernel(), Y).kernel_sums
+    >>> fast = FFTInterpolation().sums(StudentKernel(), Y).kernel_sums
+    >>> bool(np.abs(fast / exact - 1).max() < 1e-2)
+    True
+    """
+
+    spacing: float | None = None
+    resolution: float = 0.01
+    min_cells: int = 64
+    max_refinement: float = 16.0
+    # The last transforms; embeddings of similar size share them.
+    _transforms: deque[_Transformed] = field(
+        default_factory=lambda: deque(maxlen=4), repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.spacing is not None:
+            check_positive("spacing", self.spacing)
+        check_nonnegative("resolution", self.resolution)
+        check_count("min_cells", self.min_cells)
+        check_positive("max_refinement", self.max_refinement)
+
+    def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
+        if is_matrix(weights):
+            return self.exact.sums(kernel, Y, weights)
+        mesh = Mesh.of(Y, self._spacing(kernel, Y))
+        potential = self._transformed(kernel, mesh).potential(mesh.charges(weights))
+        values, slopes = mesh.values_and_slopes(potential, weights)
+        force = (-0.5 * slopes).astype(Y.dtype, copy=False)
+        return Sums(values, force, self.resolution)
+
+    def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
+        if is_matrix(weights):
+            return self.exact.moments(kernel, Y, weights)
+        mesh = Mesh.of(Y, self._spacing(kernel, Y))
+        charges = mesh.charges(weights)
+        columns = []
+        for axis in range(mesh.d):
+            moment = self._transformed(kernel, mesh, axis)
+            columns.append(mesh.values(moment.potential(charges), weights))
+        return np.maximum(np.stack(columns, axis=1), 0.0).astype(Y.dtype, copy=False)
+
+    def n_nodes(self, kernel: Kernel, Y: Array) -> float:
+        """Number of nodes of the mesh that the points `Y` need, zeros included."""
+        spacing = self._spacing(kernel, Y)
+        cells = extents(Y) / spacing
+        return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
+
+    def _spacing(self, kernel: Kernel, Y: Array) -> float:
+        """The distance of the nodes, which changes in steps of √2 for small embeddings."""
+        usual = self.spacing or (0.35 if type(kernel) is GaussianKernel else 0.5)
+        wanted = self.min_cells / (2 if Y.shape[1] > 2 else 1) * usual
+        extent = float(extents(Y).max())
+        if not extent < wanted:
+            return usual
+        ratio = min(wanted / max(extent, 1e-300), self.max_refinement)
+        return float(usual * 2.0 ** (-np.ceil(2 * np.log2(ratio)) / 2))
+
+    def without_cache(self) -> Self:
+        return replace(self, _transforms=deque(maxlen=self._transforms.maxlen))
+
+    def _transformed(self, kernel: Kernel, mesh: Mesh, axis: int | None = None) -> MeshKernel:
+        """The kernel, or its moment along an axis, for this mesh."""
+        padded = padded_shape(mesh.shape, reach(kernel) / mesh.spacing)
+        key = kernel, axis, mesh.spacing, padded
+        for known in tuple(self._transforms):
+            if known[:-1] == key:
+                return known.mesh_kernel
+        mesh_kernel = MeshKernel.of(_function(kernel, axis), mesh.spacing, padded)
+        self._transforms.append(_Transformed(*key, mesh_kernel))
+        return mesh_kernel
+
+
+def extents(Y: Array) -> Array:
+    """Extent of the points along each axis."""
+    return np.array([float(y.max()) - float(y.min()) for y in Y.T])  # faster than by axis=0
+
+
+def reach(kernel: Kernel) -> float:
+    """Distance beyond which the kernel is negligible, infinite unless known."""
+    if type(kernel) is GaussianKernel:
+        return float(np.sqrt(-np.log(_NEGLIGIBLE)))
+    return np.inf
+
+
+def _function(kernel: Kernel, axis: int | None) -> Callable[[Array, Sequence[Array]], Array]:
+    """κ, or max(κ″, 0)·δ² along an axis, of squared distances and steps δ."""
+
+    def function(D: Array, steps: Sequence[Array]) -> Array:
+        K = kernel(D)
+        return K if axis is None else np.asarray(K * kernel.curvature(D) * steps[axis] ** 2)
+
+    return function

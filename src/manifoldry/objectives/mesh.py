@@ -1,0 +1,209 @@
+"""Sums over pairs of points by interpolation between the nodes of a mesh.
+
+Each point is replaced by charges at the nodes around it, the potential of these charges is computed
+at all nodes by a fast Fourier transform, and interpolated at the points. The weights of the nodes
+are cubic B-splines, so the potential is twice differentiable; its derivatives are those of the
+interpolated sum, not approximations of their own. They were introduced for molecular dynamics as
+smooth particle mesh Ewald sums.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import fft
+
+from manifoldry.util.threads import map_threads, thread_count
+from manifoldry.util.typing import Array, IntArray
+
+_NODES = 4  # nodes around a point along an axis
+# Nodes beyond those that the points need. The kernel has a kink where the ends of the mesh meet,
+# which disturbs the values around it, by a factor of 0.27 less from one node to the next.
+_MARGIN = 12
+_BANDS = 8  # groups of points that may be processed at the same time; fixed, as is the rounding
+
+
+class Potential(NamedTuple):
+    """Values at the nodes, and those `near` a unit charge at distances of up to three nodes."""
+
+    nodes: Array
+    near: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Points on a regular mesh in one, two or three dimensions, sorted by their cell.
+
+    Parameters
+    ----------
+    spacing : float
+        Distance of the nodes. Nodes are at multiples of it, so that two embeddings of similar size
+        have the same nodes.
+    shape : tuple of int
+        Number of nodes along each axis.
+    positions : array of shape (d, n)
+        Sorted positions in units of the spacing, relative to the first node.
+    order : array of shape (n,)
+        Indices of the points in this order.
+    starts : array of int
+        Where each cell along the first axis starts.
+    """
+
+    spacing: float
+    shape: tuple[int, ...]
+    positions: Array
+    order: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, Y: Array, spacing: float) -> "Mesh":
+        """Create the mesh for the points `Y`, (n, d)."""
+        from manifoldry.objectives.compiled_mesh import sort_by_cell
+
+        U = np.array(Y.T, dtype=np.float64, order="C") / spacing
+        U -= np.floor(U.min(axis=1))[:, None]
+        shape = tuple(int(u) + _NODES for u in U.max(axis=1))
+        order, starts = np.empty(U.shape[1], np.int32), np.empty(shape[0] + 1, np.int64)
+        sort_by_cell(U[0].astype(np.int32), starts, order)
+        return cls(spacing, shape, U[:, order], order, starts)
+
+    @property
+    def d(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def charges(self, point_charges: Array | None = None) -> Array:
+        """Charges at the nodes: the points' charges, by default one, divided among the nodes."""
+        from manifoldry.objectives.compiled_mesh import spreading
+
+        loop, q = spreading(self.d), self._sorted(point_charges)
+        nodes = np.zeros(self._three_axes(self.shape))
+
+        def spread(band: tuple[int, int]) -> Array:
+            """Charges of the points in cells lo to hi along the first axis."""
+            lo, hi = band
+            part = np.zeros(self._three_axes((hi - lo + _NODES - 1, *self.shape[1:])))
+            loop(self.positions, q, part, lo, self.starts[lo], self.starts[hi])
+            return part
+
+        if self.d == 1:
+            loop(self.positions, q, nodes, 0, 0, len(self.order))
+            return nodes.reshape(self.shape)
+        nodes = nodes.reshape(self.shape)
+        bands = self._bands()
+        for (lo, hi), part in zip(bands, map_threads(spread, bands), strict=True):
+            nodes[lo : hi + _NODES - 1] += part.reshape(-1, *self.shape[1:])
+        return nodes
+
+    def values(self, potential: Potential, point_charges: Array | None = None) -> Array:
+        """The potential at the points, without that of the point itself, (n,)."""
+        return self._gather(potential, point_charges, slopes=False)[0]
+
+    def values_and_slopes(
+        self, potential: Potential, point_charges: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The same, and its gradient, (n, d)."""
+        values, slopes = self._gather(potential, point_charges, slopes=True)
+        return values, slopes / self.spacing
+
+    def _gather(
+        self, potential: Potential, point_charges: Array | None, slopes: bool
+    ) -> tuple[Array, Array]:
+        from manifoldry.objectives.compiled_mesh import gathering
+
+        loop, n = gathering(self.d, slopes), len(self.order)
+        values, derivatives = np.empty(n), np.empty((n if slopes else 0, self.d))
+        nodes, near = (part.reshape(self._three_axes(part.shape)) for part in potential)
+        fixed = self.positions, self._sorted(point_charges), nodes, near
+        parts = pairwise(n * part // _BANDS for part in range(_BANDS + 1))
+        map_threads(lambda part: loop(*fixed, self.order, values, derivatives, *part), parts)
+        return values, derivatives
+
+    def _sorted(self, point_charges: Array | None) -> Array | None:
+        return None if point_charges is None else np.asarray(point_charges, float)[self.order]
+
+    def _bands(self) -> list[tuple[int, int]]:
+        """Ranges of cells along the first axis with similar numbers of points."""
+        n = len(self.order)
+        targets = [n * part // _BANDS for part in range(1, _BANDS)]
+        cells = self.shape[0] - _NODES + 1
+        inner = np.searchsorted(self.starts[: cells + 1], targets)
+        return list(pairwise(np.unique([0, *inner, cells]).tolist()))
+
+    @staticmethod
+    def _three_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) * (3 - len(shape)) + tuple(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class MeshKernel:
+    """A kernel as a convolution of the charges at the nodes of a mesh.
+
+    Parameters
+    ----------
+    transform : array
+        Fourier transform of the values between the nodes that reproduce the kernel for points at
+        nodes.
+    padded : tuple of int
+        Shape of the mesh with zeros added, so that its ends do not meet.
+    near : array
+        Values at distances of up to three nodes along each axis.
+    """
+
+    transform: Array
+    padded: tuple[int, ...]
+    near: Array
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[[Array, Sequence[Array]], Array],
+        spacing: float,
+        padded: tuple[int, ...],
+    ) -> "MeshKernel":
+        """Create it from the function of squared distances and steps along each axis."""
+        # Distances along each axis; those beyond half of the mesh are reached from its other end.
+        steps = [spacing * np.minimum(np.arange(m), m - np.arange(m)) for m in padded]
+        grid = np.meshgrid(*steps, indexing="ij", sparse=True)
+        values = function(reduce(np.add, [step * step for step in grid]), grid)
+        transform = fft.rfftn(values, workers=thread_count())
+        last = len(padded) - 1
+        for axis, m in enumerate(padded):
+            angles = 2 * np.pi / m * np.arange(transform.shape[axis])
+            # The points at both ends of a pair are smoothed by splines, which this undoes.
+            smoothing = ((2 + np.cos(angles)) / 3) ** 2
+            transform /= smoothing.reshape(-1, *(1,) * (last - axis))
+        values = fft.irfftn(transform, padded, workers=thread_count())
+        near = np.ascontiguousarray(values[tuple(slice(_NODES) for _ in padded)])
+        return cls(transform, padded, near)
+
+    def potential(self, charges: Array) -> Potential:
+        """The potential of charges at the nodes."""
+        *others, last = self.padded
+        axes, workers = range(len(others) - 1, -1, -1), thread_count()
+        # Axis by axis, since the zeros that are added along one axis need not be transformed there.
+        transform = fft.rfft(charges, last, workers=workers)
+        for axis in axes:
+            transform = fft.fft(transform, others[axis], axis, workers=workers, overwrite_x=True)
+        transform *= self.transform
+        for axis in reversed(axes):
+            transform = fft.ifft(transform, axis=axis, workers=workers, overwrite_x=True)
+            transform = transform.take(range(charges.shape[axis]), axis)
+        nodes = fft.irfft(transform, last, workers=workers, overwrite_x=True)
+        return Potential(nodes, self.near)
+
+
+def padded_shape(shape: tuple[int, ...], reach: float) -> tuple[int, ...]:
+    """Shape with zeros added for a kernel that reaches over this many nodes.
+
+    It is fast to transform, and rounded up, so that embeddings of similar size have the same.
+    """
+    lengths = []
+    for m in shape:
+        needed = m + int(min(np.ceil(reach), m)) + _MARGIN
+        step = 2 ** max(needed.bit_length() - 5, 0)  # at most a sixteenth more
+        lengths.append(fft.next_fast_len(-(-needed // step) * step, real=True))
+    return tuple(lengths)
