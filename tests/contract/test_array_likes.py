@@ -262,6 +262,14 @@ def test_labels_in_another_order_are_refused(annotated):
     mf.assess(frame, Y, labels.reset_index(drop=True))
 
 
+def test_the_root_of_pseudotime(annotated):
+    cells = annotated()
+    model = mf.DiffusionMaps(15, n_neighbors=8).fit(X)
+    np.testing.assert_array_equal(model.pseudotime(cells.X[3:4]), model.pseudotime(3))
+    with pytest.raises(TypeError, match=r"root contains a .*; pass numbers"):
+        model.pseudotime((cells, 3))
+
+
 def test_the_variables_of_an_anndata_are_named_features(annotated):
     model = mf.LaplacianEigenmaps(2, n_neighbors=8).fit(annotated())
     assert list(model.feature_names_in_[:2]) == ["gene 0", "gene 1"]

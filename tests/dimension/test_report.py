@@ -151,5 +151,10 @@ def test_a_column_of_other_units_asks_to_standardize():
     assert report.reasons[0].startswith("Units: column 12 has 99.8% of the variance")
     assert "standardize them first" in text
     assert "linear embedding" not in text
+    assert "linear embedding" not in text
+    several = np.random.default_rng(0).normal(size=(300, 6)) * [1e3, 1e3, 1e3, 1, 1, 1]
+    report, text = report_of(several)
+    assert report.reasons[0].startswith("Units: half of the 6 columns have 1e-06 of the variance")
+    assert "linear embedding" not in text
     assert "Units" not in report_of(StandardScaler().fit_transform(X))[1]
     assert "Units" not in report_of(np.hstack([cube(1, 300), np.ones((300, 2))]))[1]

@@ -89,6 +89,17 @@ class TestForecast:
         run(forecast, [10, 10, 10], [0.1, 0.1, 0.2])
         assert "(2 of 3)" in str(forecast)
 
+    def test_the_fraction_never_decreases(self):
+        """Though the last search takes many more steps than those before."""
+        forecast = Forecast([Phase.homotopy("λ", Homotopy(n_steps=3), "λ")])
+        fractions = []
+        for value, steps in ((1.0, 10), (2.0, 10), (3.0, 200)):
+            forecast.begin(value)
+            for _ in range(steps):
+                forecast.advance()
+                fractions.append(forecast.fraction)
+        assert (np.diff(fractions) >= 0).all()
+
     def test_the_fraction_grows_until_the_end(self):
         forecast = Forecast([Phase("search", 70, 1000)], Clock(1.0))
         fractions = []

@@ -88,6 +88,8 @@ def test_invalid_roots_and_extensions_are_refused(X):
         model.pseudotime(-1)
     with pytest.raises(ValueError, match=r"2 rows; pass one"):
         model.pseudotime(X[:2])
+    with pytest.raises(ValueError, match=r"root has 2 values, but a row of data has 3"):
+        model.pseudotime([3, 4])
     for root in (2.0, np.array(3), None):
         with pytest.raises(TypeError, match=r"root=.* index of a training point.*n_features=3"):
             model.pseudotime(root)

@@ -53,6 +53,10 @@ class Consensus:
         Largest `tied_fraction` that is not reported.
     max_column_fraction : float
         Largest fraction of the variance in one of several features that is not reported.
+    min_half_fraction : float
+        Smallest fraction of the variance, in the half of the features that vary least, that is not
+        reported. It is 0.07 or more for images, words and cells, and below 2e-5 for tables of
+        measurements in different units.
     """
 
     estimates: dict[str, Dimension]
@@ -71,6 +75,7 @@ class Consensus:
     max_agreement_ratio: float = 1.15
     many_ties: float = MANY_TIES
     max_column_fraction: float = 0.9
+    min_half_fraction: float = 1e-3
 
     @classmethod
     def of(
@@ -98,6 +103,17 @@ class Consensus:
         if varying < 2 or self.column_fractions.max() <= self.max_column_fraction:
             return None
         return int(self.column_fractions.argmax())
+
+    @property
+    def half_fraction(self) -> float:
+        """Fraction of the variance in the half of the varying features that vary least."""
+        varying = np.sort(self.column_fractions[self.column_fractions > 0])
+        return float(varying[: len(varying) // 2].sum()) if len(varying) > 1 else 1.0
+
+    @property
+    def has_uneven_columns(self) -> bool:
+        """Whether some features have so little variance that the estimates ignore them."""
+        return self.dominant_column is not None or self.half_fraction < self.min_half_fraction
 
     @cached_property
     def local_estimates(self) -> list[float]:

@@ -135,14 +135,19 @@ def explain(consensus: Consensus) -> list[str]:
 
 
 def _units(consensus: Consensus) -> str:
-    column = consensus.dominant_column
-    if column is None:
+    if not consensus.has_uneven_columns:
         return ""
+    column = consensus.dominant_column
+    what = (
+        f"half of the {consensus.n_features} columns have {consensus.half_fraction:.1g} of the "
+        "variance, so the estimates hardly depend on them"
+        if column is None
+        else f"column {column} has {consensus.column_fractions[column]:.1%} of the variance of "
+        f"all {consensus.n_features} columns, so the estimates describe little else"
+    )
     return (
-        f"Units: column {column} has {consensus.column_fractions[column]:.1%} of the variance of "
-        f"all {consensus.n_features} columns, so the estimates describe little else. If the "
-        "columns have different units, standardize them first, for example with "
-        "sklearn.preprocessing.StandardScaler."
+        f"Units: {what}. If the columns have different units, standardize them first, for example "
+        "with sklearn.preprocessing.StandardScaler."
     )
 
 
@@ -227,8 +232,8 @@ def _curvature(consensus: Consensus) -> str:
         )
     if pca >= consensus.n_features:
         return f"The data fill all {pca} features: fewer coordinates lose information."
-    if consensus.dominant_column is not None:
-        return ""  # one column is always straight
+    if consensus.has_uneven_columns:
+        return ""  # few columns look straight
     return f"Little curvature: {pca_text}; a linear embedding may suffice."
 
 

@@ -93,6 +93,7 @@ class Forecast:
     _step: int = 0  # steps of this search
     _before: int = 0  # steps of the searches before it in this phase
     _times: tuple[float, float] = (np.nan, np.nan)  # of the first step and of the last one
+    _reached: float = 0.0  # largest fraction so far
 
     def begin(self, parameter: float = np.nan) -> None:
         """Count another search, unless it repeats the last one from another start."""
@@ -108,6 +109,7 @@ class Forecast:
         now = self.clock()
         self.done, self._step = self.done + 1, self._step + 1
         self._times = (now, now) if self.done == 1 else (self._times[0], now)
+        self._reached = max(self._reached, self._expected_fraction)
 
     @property
     def phase(self) -> Phase:
@@ -116,7 +118,14 @@ class Forecast:
 
     @property
     def fraction(self) -> float:
-        """Fraction of the expected steps that are done, NaN if it is not known."""
+        """Fraction of the expected steps that are done, NaN if it is not known.
+
+        It never decreases, though more steps may turn out to be needed.
+        """
+        return max(self._expected_fraction, self._reached)
+
+    @property
+    def _expected_fraction(self) -> float:
         return self.done / max(self.done + self._steps_left, 1)
 
     @property

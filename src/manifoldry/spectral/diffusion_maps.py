@@ -33,6 +33,7 @@ from manifoldry.spectral.laplacian_eigenmaps import (
     TrainingWeights,
 )
 from manifoldry.spectral.pseudotime import pseudotime_from
+from manifoldry.util.array_like import array_like
 from manifoldry.util.checks import check_below, check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 
@@ -288,10 +289,16 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     def _root_row(self, root: Any) -> Matrix:
         """Return a root that is not an index as a matrix of one row."""
+        root = array_like(root, "root")
         if np.ndim(root) == 0:
             raise TypeError(
                 f"root={root!r} must be the index of a training point, an int, or a row of data, "
                 f"an array of n_features={self.n_features_in_} values"
+            )
+        if np.ndim(root) == 1 and len(root) != self.n_features_in_:
+            raise ValueError(
+                f"root has {len(root)} values, but a row of data has {self.n_features_in_}; pass "
+                "one row, or the index of one training point"
             )
         row = self._read_new(np.reshape(root, (1, -1)) if np.ndim(root) == 1 else root)
         if row.shape[0] != 1:
