@@ -1,5 +1,7 @@
 """Maps of images."""
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manifoldry import PCA, Isomap
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, NoveltyWarning
 from manifoldry.plotting import plot_images, plot_inverse_grid
 from manifoldry.plotting._images import without_overlap
 from manifoldry.plotting._style import PALETTE
@@ -169,6 +171,16 @@ def test_a_grid_of_computed_images_is_blank_far_from_the_data():
     np.testing.assert_allclose(shown[inside], computed[inside])
     everywhere = plot_inverse_grid(model, image_shape=(3, 4), n_images=12, max_distance=1e9)
     assert len(everywhere.images) > 100
+
+
+def test_positions_off_the_map_give_no_warning():
+    model = PCA(2).fit(ring())
+    grid = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
+    with pytest.warns(NoveltyWarning):
+        model.inverse_transform(grid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoveltyWarning)
+        assert plot_inverse_grid(model, image_shape=(3, 4)).images
 
 
 def test_pipelines_compute_in_the_units_of_the_data():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.plotting._color import point_colors, read_color, resolve_color
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._images import (
@@ -160,7 +161,8 @@ def plot_inverse_grid(
     points = _plane(read_points(steps[-1]))
     width = _width(points, image_shape, 1 / check_count("n_images", n_images, minimum=2))
     grid = _grid(points, (width, width * image_shape[0] / image_shape[1]))
-    data, distance = steps[-1].inverse_transform(grid, return_distance=True)
+    with ignoring(NoveltyWarning):  # positions off the map are left out below
+        data, distance = steps[-1].inverse_transform(grid, return_distance=True)
     near = distance <= check_positive("max_distance", max_distance)
     if not near.any():
         raise ValueError(
