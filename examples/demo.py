@@ -92,7 +92,9 @@ def draw(models, X, y, X_new, path):
         walk = model.walk(X, start, stop, n_steps=9)
         unseen = model.transform(X_new[:25])
         legend = number == COLUMNS - 1
-        plot_walk(walk, model, y.astype(str), ax=ax, title=name, legend=legend, new=unseen)
+        plot_walk(
+            walk, model, y.astype(str), ax=ax, title=name, legend=legend, new_embedding=unseen
+        )
         strip = figure.add_subplot(grid[2 * row + 1, column])
         images = model.inverse_transform(walk.coordinates).reshape(-1, 8, 8)
         strip.imshow(np.hstack(list(images)), cmap="gray_r", vmin=0, vmax=16)

@@ -573,6 +573,10 @@ def drawn_boxes(ax):
     return [text.get_window_extent() for text in ax.texts if text.get_visible()]
 
 
+def visible_names(ax):
+    return [text.get_text() for text in ax.texts if text.get_visible()]
+
+
 def count_overlaps(boxes):
     return sum(
         min(a.x1, b.x1) > max(a.x0, b.x0) and min(a.y1, b.y1) > max(a.y0, b.y0)
@@ -616,6 +620,14 @@ def test_names_without_room_are_left_out_and_announced():
         boxes = drawn_boxes(ax)
     assert 0 < len(boxes) < 60
     assert count_overlaps(boxes) == 0
+    names = visible_names(ax)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ManifoldryWarning)  # once is enough
+        for _ in range(2):  # as when a figure is shown and then saved
+            np.testing.assert_allclose(drawn_boxes(ax), boxes, atol=1e-9)
+            assert visible_names(ax) == names
+        ax.figure.set_size_inches(30, 30)  # now all of them have room
+        assert len(drawn_boxes(ax)) == 60
 
 
 def test_new_points_are_visible_in_space():

@@ -1,15 +1,17 @@
 """Maps of images."""
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from manifoldry import PCA, Isomap
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, NoveltyWarning
 from manifoldry.plotting import plot_images, plot_inverse_grid
 from manifoldry.plotting._images import without_overlap
 from manifoldry.plotting._style import PALETTE
@@ -86,6 +88,20 @@ def test_colors_to_1_or_255(scale):
         plot_images(Y, np.where(colors < 0.1, -3, colors))
 
 
+def test_dark_colors_stay_dark():
+    """Integers are on a scale to 255 even if all are below 3, and floats if any of them is."""
+    dark = np.ones((60, 4, 3, 3), dtype=np.uint8)
+    ax = plot_images(Y, dark, image_size=0.3)
+    np.testing.assert_allclose(ax.images[0].get_array(), 1 / 255)
+    one_bright = dark.astype(float)
+    one_bright[np.setdiff1d(np.arange(60), shown_rows(ax))[0]] = 200.0  # which is not drawn
+    ax = plot_images(Y, one_bright, image_size=0.3)
+    np.testing.assert_allclose([image.get_array() for image in ax.images], 1 / 255)
+    rows = sparse.csr_array(one_bright.reshape(60, -1))
+    ax = plot_images(Y, rows, image_shape=(4, 3, 3), image_size=0.3)
+    np.testing.assert_allclose([image.get_array() for image in ax.images], 1 / 255)
+
+
 def test_larger_images_are_fewer():
     few, many = (len(plot_images(Y, IMAGES, image_size=s).images) for s in (0.5, 0.03))
     assert few < 8
@@ -129,6 +145,8 @@ def test_given_axes_and_one_warning_of_many_whole_numbers():
         (IMAGES.reshape(60, 12), {}, "pass their height and width as image_shape"),
         (IMAGES.reshape(60, 12), {"image_shape": (5, 5)}, r"25 pixels, but the images have 12"),
         (np.ones((60, 3, 9, 9)), {}, "move the axis of the colors to the end"),
+        (IMAGES, {"image_shape": 12}, "image_shape=12 must be a tuple of positive whole numbers"),
+        (IMAGES, {"image_shape": (-4, -3)}, "pass the height and width of the images"),
         (IMAGES, {"image_size": 0}, "image_size"),
         (IMAGES, {"color": "blurple"}, "is not a matplotlib color"),
     ],
@@ -171,6 +189,16 @@ def test_a_grid_of_computed_images_is_blank_far_from_the_data():
     assert len(everywhere.images) > 100
 
 
+def test_positions_off_the_map_give_no_warning():
+    model = PCA(2).fit(ring())
+    grid = np.random.default_rng(0).uniform(-2, 2, size=(100, 2))
+    with pytest.warns(NoveltyWarning):
+        model.inverse_transform(grid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoveltyWarning)
+        assert plot_inverse_grid(model, image_shape=(3, 4)).images
+
+
 def test_pipelines_compute_in_the_units_of_the_data():
     X = 50 + 10 * ring()
     pipeline = make_pipeline(StandardScaler(), Isomap(2)).fit(X)
@@ -178,12 +206,34 @@ def test_pipelines_compute_in_the_units_of_the_data():
     assert 40 < np.median([image.get_array() for image in ax.images]) < 60
 
 
+@pytest.mark.parametrize("steps", [("passthrough",), (), (StandardScaler(), "passthrough")])
+def test_steps_that_pass_data_through(steps):
+    X = 50 + 10 * ring()
+    pipeline = make_pipeline(*steps, PCA(2)).fit(X)
+    ax = plot_inverse_grid(pipeline, image_shape=(3, 4), n_images=8)
+    assert 40 < np.median([image.get_array() for image in ax.images]) < 60
+
+
+def test_the_shape_is_checked_before_the_images_are_computed(monkeypatch):
+    model = PCA(2).fit(ring())
+    computed = []
+    inverse = model.inverse_transform
+    monkeypatch.setattr(
+        model, "inverse_transform", lambda Z, **options: computed.append(len(Z)) or inverse(Z)
+    )
+    with pytest.raises(ValueError, match=r"9 pixels.*12 columns"):
+        plot_inverse_grid(model, image_shape=(3, 3))
+    assert sum(computed) <= 1
+
+
 @pytest.mark.parametrize(
     ("model", "options", "error", "words"),
     [
         (Y, {}, TypeError, "ndarray, which has no embedding_ or no inverse_transform"),
         (PCA(2), {}, TypeError, "pass a fitted estimator"),
+        (make_pipeline(Normalizer(), PCA(2)).fit(ring()), {}, TypeError, "whose other steps have"),
         (PCA(3).fit(ring()), {}, ValueError, "3 columns"),
+        (PCA(2).fit(ring()), {"image_shape": 12}, ValueError, "image_shape=12 must be a tuple"),
         (PCA(2).fit(ring()), {"max_distance": 1e-9}, ValueError, "raise n_images or max_distance"),
         (PCA(2).fit(ring()), {"image_shape": (3, 3)}, ValueError, "9 pixels.*12 columns"),
     ],

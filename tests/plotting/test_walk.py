@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 from manifoldry import PCA
+from manifoldry.base.walk import Walk
 from manifoldry.datasets import make_s_curve
 from manifoldry.plotting import plot_walk
 
@@ -98,3 +99,12 @@ def test_photographs_and_colors():
     color = plot_walk(walk, model, image_shape=(2, 2, 3))
     assert color.figure.axes[-1].images[0].get_array().shape[::2] == (2, 3)
     assert {text.get_text() for text in color.texts} >= {"start", "end"}
+
+
+def test_the_scale_of_colors_depends_on_all_images():
+    X = np.linspace(0, 1, 40)[:, None] * np.ones(12)
+    X[20] *= 100  # visited, but not drawn
+    path = np.random.default_rng(0).normal(size=(40, 2))
+    walk = Walk(np.arange(40), np.arange(40.0), path, X)
+    ax = plot_walk(walk, path, image_shape=(2, 2, 3), n_images=2)
+    np.testing.assert_allclose(ax.figure.axes[-1].images[0].get_array().max(), 1 / 255)

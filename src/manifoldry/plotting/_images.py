@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from manifoldry.util.array_like import array_like
 from manifoldry.util.typing import Array, IntArray
 
-# Colors above 2 are taken to be on a scale to 255, since computed images on a scale to 1 exceed it
-# a little. The tolerance is a fraction of the scale.
+# Floats above 2 are taken to be colors on a scale to 255, since computed images on a scale to 1
+# exceed it a little. The tolerance is a fraction of the scale.
 _BYTE = 255.0
 _LARGEST_UNIT_COLOR = 2.0
 _COLOR_TOLERANCE = 0.5
@@ -39,6 +40,12 @@ def read_images(images: Any, n: int, image_shape: tuple[int, ...] | None) -> tup
 
 def check_image_shape(shape: tuple[int, ...], n_pixels: int, name: str) -> None:
     """Check that images of `n_pixels` numbers can have this shape."""
+    sides = tuple(shape) if np.iterable(shape) else ()
+    if not sides or not all(isinstance(side, Integral) and side > 0 for side in sides):
+        raise ValueError(
+            f"image_shape={shape!r} must be a tuple of positive whole numbers; pass the height and "
+            "width of the images, such as image_shape=(28, 28)"
+        )
     if np.prod(shape) != n_pixels:
         raise ValueError(
             f"image_shape={tuple(shape)} has {np.prod(shape)} pixels, but the {name} have "
@@ -58,24 +65,35 @@ def _check_axes(shape: tuple[int, ...]) -> None:
     )
 
 
-def to_pixels(rows: Any, shape: tuple[int, ...]) -> Array:
-    """Return rows as images (n, height, width), or (n, height, width, 3 or 4) with colors to 1."""
-    dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+def to_pixels(rows: Any, shape: tuple[int, ...], chosen: Any = slice(None)) -> Array:
+    """Return the chosen rows as images (n, height, width), or (n, height, width, 3 or 4).
+
+    Colors are scaled to 0 to 1, by a factor that depends on all rows, not only on the chosen ones.
+    """
+    picked = rows[chosen]
+    dense = np.asarray(picked.toarray() if hasattr(picked, "toarray") else picked, dtype=float)
     pixels = dense.reshape(len(dense), *shape)
     if pixels.ndim == 3:
         return pixels
-    return pixels[..., 0] if shape[-1] == 1 else _unit_colors(pixels)
+    if shape[-1] == 1:
+        return pixels[..., 0]
+    return np.clip(pixels / _color_scale(rows), 0.0, 1.0)
 
 
-def _unit_colors(pixels: Array) -> Array:
-    """Colors on a scale from 0 to 1; those outside by less than half of it are clipped."""
-    low, high = float(np.nanmin(pixels)), float(np.nanmax(pixels))
-    scale = _BYTE if high > _LARGEST_UNIT_COLOR else 1.0
+def _color_scale(rows: Any) -> float:
+    """Value of the brightest color: 255 for integers; for floats 1, or 255 if one is above 2.
+
+    Colors may be outside of the scale by less than half of it.
+    """
+    values = rows.data if hasattr(rows, "toarray") else np.asarray(rows)
+    low, high = float(np.nanmin(values, initial=0)), float(np.nanmax(values, initial=0))
+    is_byte = values.dtype.kind in "iu" or high > _LARGEST_UNIT_COLOR
+    scale = _BYTE if is_byte else 1.0
     if low < -_COLOR_TOLERANCE * scale or high > (1 + _COLOR_TOLERANCE) * _BYTE:
         raise ValueError(
             f"images have colors from {low:.3g} to {high:.3g}; scale them to 0 to 1, or 0 to 255"
         )
-    return np.clip(pixels / scale, 0.0, 1.0)
+    return scale
 
 
 def without_overlap(centers: Array, size: tuple[float, float]) -> IntArray:

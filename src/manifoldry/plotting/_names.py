@@ -58,6 +58,8 @@ class NameLayout(Artist):
     def draw(self, renderer: Any) -> None:
         """Place the names, and draw the lines to those that were shifted."""
         ax: Any = self.axes
+        for text in self.texts:
+            text.set_visible(True)  # a name that the last draw left out has no extent
         boxes = [text.get_window_extent(renderer) for text in self.texts]
         # A little more than their extent, so that names on one line do not read as one.
         sizes = np.array([[box.width + 0.4 * box.height, box.height] for box in boxes])

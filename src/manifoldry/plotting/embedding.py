@@ -66,11 +66,12 @@ def plot_embedding(
         of an AnnData.
     color : str or array-like of shape (n_samples,), default=None
         A color for all points, or one label or value per point; with an AnnData also the name of
-        a column of ``obs``, or else one of ``var_names``, such as a gene, for its values in ``X``
-        (for those in a layer pass ``adata.obs_vector(name, layer=layer)``). Strings, booleans and
-        whole numbers with at most 40 different values are classes, other numbers are values. A
-        pandas Categorical keeps the order of its categories. Points whose label or value is None
-        or NaN are gray.
+        a column of ``obs``, or else one of ``var_names``, such as a gene, for its values in
+        ``adata.X``. scanpy's plots read ``adata.raw`` instead, if there is one: for its values pass
+        ``adata.raw.obs_vector(name)``, and ``adata.obs_vector(name, layer=layer)`` for those in a
+        layer. Strings, booleans and whole numbers with at most 40 different values are classes,
+        other numbers are values. A pandas Categorical keeps the order of its categories. Points
+        whose label or value is None or NaN are gray.
     components : sequence of int, default=None
         Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.plotting._color import point_colors, read_color, resolve_color
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._images import (
@@ -48,8 +49,9 @@ def plot_images(
         The embedding, as for `plot_embedding`.
     images : array-like of shape (n_samples, height, width), (n_samples, height, width, 3) or \
 (n_samples, n_features)
-        One image per point: gray values, colors from 0 to 1 or from 0 to 255, or rows with
-        `image_shape`. Only those drawn are read.
+        One image per point: gray values or colors, or rows of them with `image_shape`. Colors are
+        from 0 to 255 if they are integers or one of them is above 2, otherwise from 0 to 1. Of
+        gray images only those drawn are read.
     color : str or array-like of shape (n_samples,), default=None
         As for `plot_embedding`; also the colors of the frames of the images.
     image_shape : (int, int) or (int, int, 3), default=None
@@ -89,7 +91,7 @@ def plot_images(
     size = _default_size(len(embedded)) if image_size is None else image_size
     width = _width(points[embedded], shape, check_positive("image_size", size))
     chosen = without_overlap(points[embedded], (width, width * shape[0] / shape[1]))
-    pixels = to_pixels(rows[embedded[chosen]], shape)  # before a figure is created
+    pixels = to_pixels(rows, shape, embedded[chosen])  # before a figure is created
     options |= {"color_label": label, "categorical": coloring.categorical}
     ax = _large_plot(embedding, color, ax, options)
     frames = point_colors(coloring, chosen, options.get("cmap", "viridis"))
@@ -120,20 +122,18 @@ def plot_inverse_grid(
     color : str or array-like of shape (n_samples,), default=None
         Of the points of the embedding, as for `plot_embedding`; they are drawn below the images.
     image_shape : (int, int) or (int, int, 3)
-        Height and width of the images that the rows of the data are, and 3 for colors.
+        Height and width of the images that the rows of the data are, and 3 for colors, which are
+        from 0 to 1, or from 0 to 255 if one of them is above 2.
     image_cmap : str or Colormap, default="gray_r"
-        Colormap of gray images: "gray_r" for ink on paper, "gray" for photographs. Gray values
-        are clipped to the range of the middle 98 % of them.
+        As for `plot_images`. Gray values are clipped to the range of the middle 98 % of them.
     n_images : int, default=15
         Number of positions along the longer side of the embedding.
     max_distance : float, default=2
         Largest distance of a position with an image from the embedded points, relative to their
         spacing, as `inverse_transform` returns it: about 1 among them, and above 2 for 1 % of
         them.
-    ax : matplotlib Axes, default=None
-        Axes to draw on; None makes a new figure.
-    **options
-        Further options of `plot_embedding`.
+    ax, **options
+        As for `plot_images`.
 
     Returns
     -------
@@ -151,17 +151,23 @@ def plot_inverse_grid(
     >>> 40 < len(ax.images) < 12 * 12
     True
     """
-    steps = [step for _, step in getattr(model, "steps", [("", model)])]
-    if not (hasattr(steps[-1], "inverse_transform") and hasattr(steps[-1], "embedding_")):
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not (hasattr(model, "inverse_transform") and hasattr(last, "embedding_")):
         raise TypeError(
             f"model is of type {type(model).__name__}, which has no embedding_ or no "
-            "inverse_transform; pass a fitted estimator of this package"
+            "inverse_transform; pass a fitted estimator of this package, or a pipeline that ends "
+            "with one and whose other steps have an inverse_transform"
         )
-    points = _plane(read_points(steps[-1]))
-    width = _width(points, image_shape, 1 / check_count("n_images", n_images, minimum=2))
+    points = _plane(read_points(last))
+    max_distance = check_positive("max_distance", max_distance)
+    n_images = check_count("n_images", n_images, minimum=2)
+    first = points[np.isfinite(points).all(axis=1)][:1]
+    check_image_shape(image_shape, model.inverse_transform(first).shape[1], "data")
+    width = _width(points, image_shape, 1 / n_images)
     grid = _grid(points, (width, width * image_shape[0] / image_shape[1]))
-    data, distance = steps[-1].inverse_transform(grid, return_distance=True)
-    near = distance <= check_positive("max_distance", max_distance)
+    with ignoring(NoveltyWarning):  # positions off the map are left out below
+        data, distance = last.inverse_transform(grid, return_distance=True)
+    near = distance <= max_distance
     if not near.any():
         raise ValueError(
             f"all {len(grid)} positions are farther than max_distance={max_distance} from the "
@@ -169,11 +175,10 @@ def plot_inverse_grid(
             "max_distance"
         )
     data = data[near]
-    for step in steps[-2::-1]:
-        data = step.inverse_transform(data)
-    check_image_shape(image_shape, data.shape[1], "data")
+    if last is not model and len(model.steps) > 1:
+        data = model[:-1].inverse_transform(data)
     pixels = to_pixels(data, image_shape)
-    ax = _large_plot(steps[-1], color, ax, options)
+    ax = _large_plot(last, color, ax, options)
     # Single pixels of computed images may be far outside the range of all others.
     limits = np.nanpercentile(pixels, (1, 99))
     pixels = np.clip(pixels, *limits) if pixels.ndim == 3 else pixels

@@ -39,18 +39,17 @@ def plot_walk(
     color : str or array-like of shape (n_samples,), default=None
         As for `plot_embedding`.
     image_shape : (int, int) or (int, int, 3), default=None
-        Height and width of the images that the rows of the data are, and 3 for colors; None draws
-        no images. They are drawn in a strip below, that of the start at the left; the dots on the
-        path are their positions.
+        As for `plot_inverse_grid`; None draws no images. They are drawn in a strip below, that of
+        the start at the left; the dots on the path are their positions.
     image_cmap : str or Colormap, default="gray_r"
-        Colormap of the images: "gray_r" for ink on paper, "gray" for photographs.
+        As for `plot_images`.
     n_images : int, default=8
         Number of images, equally spaced over the points of the walk. Those of a walk without
         ``n_steps`` are training images; with it, most are blends of two neighboring ones.
     ax : matplotlib Axes, default=None
-        Axes to draw on; None makes a new figure. The strip takes up to a third of them.
+        As for `plot_images`. The strip takes up to a third of the axes.
     **options
-        Further options of `plot_embedding`.
+        As for `plot_images`.
 
     Returns
     -------
@@ -86,7 +85,7 @@ def plot_walk(
     for text, end in (("start", path[0]), ("end", path[-1])):
         ax.annotate(text, end, xytext=(4, 4), textcoords="offset points", color=TEXT_COLOR)
     if image_shape is not None:
-        images = np.hstack([*to_pixels(walk.data[shown], image_shape)])
+        images = np.hstack([*to_pixels(walk.data, image_shape, shown)])
         _draw_strip(ax, images, image_cmap, enlarge=is_new)
     return ax
 
