@@ -21,6 +21,7 @@ from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import canonical
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,4 +124,4 @@ def warn_of_few_neighbors(perplexity: float, usual: float, degree: float) -> Non
 def joint(P: sparse.csr_array) -> sparse.csr_array:
     """Symmetric joint probabilities of pairs, from the neighbor probabilities of each point."""
     W = sparse.csr_array(P + P.T)
-    return W / W.sum()
+    return canonical(W / W.sum())  # as the objective does, which then shares its arrays
