@@ -194,7 +194,8 @@ class Spectrum:
         i = self.worst
         precision = f"; {self.precision}" if self.precision else ""
         return (
-            f"{self.solver}: {self.reason}{precision}; worst pair {i}: eigenvalue {self.values[i]:.6g}, "
+            f"{self.solver}: {self.reason}{precision}; "
+            f"worst pair {i}: eigenvalue {self.values[i]:.6g}, "
             f"residual {self.residuals[i]:.1e}, gap {self.gaps[i]:.1e} "
             f"({'accepted' if self.accepted else 'not accepted'})"
         )
