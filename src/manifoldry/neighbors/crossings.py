@@ -46,8 +46,8 @@ class CrossingSearch:
     large_group : int
         Groups of more candidates are examined only if such a sample has possible short circuits,
         as decided by :meth:`GroupCriteria.has_few_suspicious`. In data of many dimensions up to
-        half of all edges form one group, and examining it would take longer than the fit. Smaller
-        groups cost little; thresholds of 100 and 3000 give the same results: docs/decisions.md.
+        half of all edges form one group, and examining it would take longer than the fit.
+        Thresholds of 100 and 3000 give the same results: docs/decisions.md.
     max_passes : int
         Number of times that edges with a short detour are excluded.
     max_rounds : int
