@@ -53,8 +53,8 @@ class GroupCriteria:
         With the conditions on the load, the detour must be this many times `min_detour`.
     max_suspicious : float
         Largest fraction of a sample with suspicious detours if the group is not examined. The
-        value is a margin: digits, word vectors and Gaussian clouds had none in any sample, and
-        rolls up to 0.3, whose groups are examined in any case since their edges are long.
+        value is a margin: digits, word vectors and Gaussian clouds had none in any sample. Rolls
+        have between none and all, but are examined in any case since their edges are long.
     """
 
     growth: float = 1.1
