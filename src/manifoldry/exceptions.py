@@ -47,7 +47,7 @@ class RankWarning(ManifoldryWarning):
 
 
 class RedundantCoordinateWarning(ManifoldryWarning):
-    """A coordinate is nearly a function of those before it."""
+    """A coordinate is largely predictable from those before it."""
 
 
 class ShortCircuitWarning(ManifoldryWarning):

@@ -17,6 +17,7 @@ from manifoldry.datasets import make_ring, make_s_curve, make_strip, make_swiss_
 from manifoldry.exceptions import ConvergenceWarning, ShortCircuitWarning
 from manifoldry.metrics import procrustes
 from manifoldry.neighbors import ShortCircuitOptions, ShortCircuits, find_short_circuits
+from manifoldry.neighbors.crossing_groups import GroupCriteria
 from manifoldry.neighbors.crossings import CrossingSearch
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.geodesics import Geodesics
@@ -119,7 +120,7 @@ def test_a_sample_of_the_candidates_finds_the_same_edges():
 
 @pytest.mark.parametrize(("n", "k"), [(800, 20), (2000, 45)])
 def test_few_short_circuits_in_a_large_group_are_found(n, k):
-    """Most candidates of a graph of many neighbors are sound, but longer than their detours."""
+    """Most candidates of a graph of many neighbors are no short circuits, but as long as those."""
     X, _ = make_swiss_roll(n, random_state=11)
     graph = NeighborGraph.build(X, k)
     options = ShortCircuitOptions(search=CrossingSearch(large_group=100))
@@ -202,7 +203,7 @@ def test_thresholds_can_be_passed():
     assert len(found) > 1
     assert f"and {len(found) - 1} more" in str(found)
     assert len(find_short_circuits(X, 10, options=ShortCircuitOptions(min_changed=1.0))) == 0
-    patient = ShortCircuitOptions(search=CrossingSearch(min_detour=50.0))
+    patient = ShortCircuitOptions(search=CrossingSearch(criteria=GroupCriteria(min_detour=50.0)))
     assert len(find_short_circuits(X, 10, options=patient)) == 0
 
 

@@ -533,9 +533,9 @@ FAULTS = [
           "component = self.layout.labels[nearest]",
           "component = 0 * self.layout.labels[nearest]"),
     # ---- wrappers
-    Fault("wrappers/conformal_inverse.py", "quantile without the point to come",
-          "_rounded_up((n + 1) * coverage)",
-          "_rounded_up(n * coverage)"),
+    Fault("wrappers/calibration.py", "quantile without the point to come",
+          "rounded_up((n + 1) * coverage)",
+          "rounded_up(n * coverage)"),
     # ---- util
     Fault("util/rows.py", "zero and minus zero are different rows",
           "dtype=np.float64) + 0.0)",

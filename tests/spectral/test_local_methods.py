@@ -39,6 +39,7 @@ from manifoldry.neighbors.neighborhoods import (
     tangent_misfit,
 )
 from manifoldry.spectral.modified_lle import noise_ratios, weight_counts
+from manifoldry.spectral.tangent_embedder import warn_if_redundant
 
 LOCAL = [LLE, LTSA, HessianLLE, ModifiedLLE]
 SHEET = [LTSA, HessianLLE, ModifiedLLE]
@@ -537,7 +538,7 @@ def test_a_direction_lost_in_noise_is_announced_with_remedies_that_help(method, 
     X = X + 0.05 * np.random.default_rng(1).normal(size=X.shape)
     with pytest.warns(
         RedundantCoordinateWarning,
-        match=r"coordinate 1 .*=10 may be too few.*Pass n_neighbors=20 .* pass n_components=1 ",
+        match=r"coordinate 1 .*predictable.*=10 may be too few.*pass n_neighbors=20, .*nents=1 ",
     ):
         model = method(2, n_neighbors=10, metric_fit=metric_fit).fit(X)
     assert explained(model.embedding_, sheet) < 0.1
@@ -547,6 +548,15 @@ def test_a_direction_lost_in_noise_is_announced_with_remedies_that_help(method, 
         apart = NonRedundant(method(2, n_neighbors=10, metric_fit=metric_fit)).fit(X)
     assert explained(more.embedding_, sheet) > 0.95
     assert explained(apart.embedding_, sheet) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("n_neighbors", "remedy"), [(25, "pass n_neighbors=39, wrap"), (39, "sheet: wrap")]
+)
+def test_no_more_neighbors_are_recommended_than_there_are(n_neighbors, remedy):
+    t = np.linspace(0, 1, 40)
+    with pytest.warns(RedundantCoordinateWarning, match=remedy):
+        warn_if_redundant(np.column_stack([t, np.cos(2 * np.pi * t)]), n_neighbors, 39)
 
 
 @pytest.mark.parametrize("method", SHEET)

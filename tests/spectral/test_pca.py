@@ -10,7 +10,7 @@ from sklearn import decomposition
 from sklearn.pipeline import make_pipeline
 
 from manifoldry import PCA, ClassicalMDS, KernelPCA
-from manifoldry.eigen import Dense
+from manifoldry.eigen import Dense, Gram
 from manifoldry.exceptions import RankWarning
 from manifoldry.spectral.base import eigengap
 
@@ -222,16 +222,39 @@ def test_the_hint_does_not_depend_on_the_number_of_rows(n):
     assert PCA(2).fit(X).dimension_hint_ == 4
 
 
-@pytest.mark.parametrize("smallest", [0.5, 1e-3], ids=["large gaps", "tiny gaps"])
-def test_single_precision_data(smallest):
+@pytest.mark.parametrize(
+    ("smallest", "precision"),
+    [(0.5, "products in single precision"), (1e-3, "products in double precision: in single, res")],
+    ids=["large gaps", "tiny gaps"],
+)
+def test_single_precision_data(smallest, precision, monkeypatch):
     # Products in single precision cannot separate the last variances, 9e-6, 4e-6 and 1e-6.
     rng = np.random.default_rng(0)
     axes = np.linalg.qr(rng.normal(size=(20, 20)))[0]
     scales = np.array([1.0, 0.8, 3 * smallest, 2 * smallest] + 16 * [smallest])
     X = (rng.normal(size=(300, 20)) * scales @ axes).astype(np.float32)
     _, s, Vt = np.linalg.svd(centered(X.astype(np.float64)), full_matrices=False)
+    used = []
+    small_matrix = Gram.small_matrix
+    monkeypatch.setattr(
+        Gram, "small_matrix", lambda self: used.append(self.single) or small_matrix(self)
+    )
     model = PCA(4, eigen_solver="dense").fit(X)
+    assert used[0]
+    assert all(used) == (smallest == 0.5)
+    assert precision in model.solver_
     assert model.embedding_.dtype == np.float32
     np.testing.assert_allclose(model.eigenvalues_, s[:4] ** 2, rtol=1e-6)
     np.testing.assert_allclose(np.abs(model.components_ @ Vt[:4].T), np.eye(4), atol=1e-6)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "precision"),
+    [((60, 30), 2, "in double precision: more than single_up_to=1 pairs"), ((20, 30), 2, None)],
+)
+def test_double_precision_is_explained(shape, k, precision):
+    X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    said = PCA(k, eigen_solver=Dense(single_up_to=1)).fit(X).solver_
+    assert (precision in said) if precision else ("precision" not in said)
+    assert "precision" not in PCA(k, eigen_solver="dense").fit(X.astype(np.float64)).solver_

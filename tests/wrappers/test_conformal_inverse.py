@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from manifoldry import LLE, PCA, ConformalInverse, Isomap, LaplacianEigenmaps
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.exceptions import CalibrationWarning
-from manifoldry.wrappers.conformal_inverse import conformal_quantile
+from manifoldry.wrappers.calibration import conformal_quantile
 
 
 def noisy_line(n, seed):

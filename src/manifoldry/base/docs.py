@@ -166,7 +166,8 @@ residuals_, gaps_ : arrays of shape (n_components,)
 {indent(_RESIDUALS, "    ")}""",
     "solver_": """\
 solver_ : str
-    Which eigensolver was used, why, and how accurate it was.""",
+    Which eigensolver was used, why, how accurate it was, and in which precision products were
+    computed if the data are in single precision.""",
     "dimension_hint_": """\
 dimension_hint_ : int
     Estimate of the intrinsic dimension: the number of eigenvalues before the largest ratio of

@@ -66,6 +66,8 @@ class Spectrum:
         Estimate of the norm of the operator in standard form; rounding errors are relative to it.
     solver, reason : str
         Name of the solver and why it was chosen.
+    precision : str
+        For data in single precision: in which precision products were computed, and why.
     acceptance : Acceptance
         Tolerances on the residuals.
     further_values : array
@@ -89,6 +91,7 @@ class Spectrum:
     norm: float
     solver: str = ""
     reason: str = ""
+    precision: str = ""
     acceptance: Acceptance = DEFAULT_ACCEPTANCE
     further_values: Array = field(default_factory=lambda: np.empty(0))
 
@@ -189,8 +192,10 @@ class Spectrum:
     def summary(self) -> str:
         """Return one line with the solver, the reason, and the worst residual with its gap."""
         i = self.worst
+        precision = f"; {self.precision}" if self.precision else ""
         return (
-            f"{self.solver}: {self.reason}; worst pair {i}: eigenvalue {self.values[i]:.6g}, "
+            f"{self.solver}: {self.reason}{precision}; "
+            f"worst pair {i}: eigenvalue {self.values[i]:.6g}, "
             f"residual {self.residuals[i]:.1e}, gap {self.gaps[i]:.1e} "
             f"({'accepted' if self.accepted else 'not accepted'})"
         )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from sklearn.utils.extmath import randomized_svd
 
@@ -147,19 +146,6 @@ def pair_losses(X: Array, Y: Array, transformed: Array) -> Array:
     """‖y − z‖² / ‖y − x‖² of each pair and transformed row z; 0 if the row does not change."""
     changes = ((Y - X) ** 2).sum(axis=1)
     return np.asarray(((Y - transformed) ** 2).sum(axis=1) / np.where(changes > 0, changes, np.inf))
-
-
-def uncertain_pairs(
-    speeds: Array, losses: Array, slow: float = 1 / 3, exact: float = 0.1
-) -> NDArray[np.bool_]:
-    """Which pairs have rows that move too little for the noise to tell by which amount.
-
-    They move less than `slow` times the median row, by the same amount, and their loss is above
-    `exact`, so that there is noise. In patches of shifted signals with noise of a tenth of their
-    standard deviation, constant ones had a tenth of the median speed and losses above 0.3, but
-    amounts of three times the others.
-    """
-    return np.asarray((speeds < slow * np.median(speeds)) & (losses > exact))
 
 
 def as_amounts(amount: Any, n: int, q: int) -> Array:

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.exceptions import (
     ConvergenceWarning,
-    ExtensionWarning,
-    ManifoldryWarning,
     RankWarning,
     warn,
 )
@@ -27,8 +25,8 @@ from manifoldry.lie.pairs import (
     common_unit,
     explained_fraction,
     pair_losses,
-    uncertain_pairs,
 )
+from manifoldry.lie.uncertainty import uncertain_pairs, warn_of_extrapolation, warn_of_uncertain
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,
@@ -224,7 +222,7 @@ class LieTransform(BaseEstimator):
         check_is_fitted(self)
         X = self._read_one(X)
         amounts = as_amounts(amount, len(X), len(self._flow.G))
-        self._warn_of_extrapolation(amounts)
+        warn_of_extrapolation(amounts, self._largest, self.loss_)
         unit = power_of_two_scale(X)
         with np.errstate(over="ignore", invalid="ignore"):
             transformed = unit * self._transformed(X / unit, amounts)
@@ -291,25 +289,6 @@ class LieTransform(BaseEstimator):
         plan_memory(8.0 * len(G) * B.shape[1] ** 2, "generators_", "use apply and estimate instead")
         return np.asarray(B.T @ G @ B)
 
-    def _warn_of_extrapolation(
-        self, amounts: Array, factor: float = 2.0, small_loss: float = 1e-3
-    ) -> None:
-        """Warn if the pairs were explained with errors, which grow with the amount."""
-        ratio = self._relative_to_training(amounts)
-        if ratio > factor and self.loss_ > small_loss:
-            warn(
-                f"amounts are up to {ratio:.2g} times the largest of the training pairs, and a "
-                f"fraction {self.loss_:.2g} of their change is not explained, an error that grows "
-                "with the amount; fit pairs that are further apart, or pass amounts up to "
-                f"{factor:g} times theirs",
-                ExtensionWarning,
-            )
-
-    def _relative_to_training(self, amounts: Array) -> float:
-        """Largest ratio of an amount to the largest of the training pairs."""
-        largest = np.where(self._largest > 0, self._largest, np.inf)
-        return float((np.abs(amounts) / largest).max(initial=0.0))
-
     def _check_parameters(self) -> None:
         check_count("n_generators", self.n_generators)
         check_positive("reg", self.reg)
@@ -374,22 +353,14 @@ class LieTransform(BaseEstimator):
                 ConvergenceWarning,
             )
 
-    def _measure_pairs(self, X: Array, Y: Array, inflated: float = 1.5) -> None:
+    def _measure_pairs(self, X: Array, Y: Array) -> None:
         """Set the loss, the pairs with uncertain amounts and the largest amount of the others."""
         transformed = self._transformed(X, self.amounts_)
         self.loss_ = 1.0 - explained_fraction(X, Y, transformed)
         speeds = self._flow.speeds(self._basis.coordinates(X))
         self.uncertain_ = uncertain_pairs(speeds, pair_losses(X, Y, transformed))
         self._largest = np.abs(self.amounts_[~self.uncertain_]).max(axis=0)
-        excess = self._relative_to_training(self.amounts_)
-        if excess > inflated:
-            warn(
-                f"the generators hardly change the rows of {self.uncertain_.sum()} of {len(X)} "
-                "pairs, such as flat patches of images, so that their amounts are noise, up to "
-                f"{excess:.2g} times those of the others; leave out the pairs where uncertain_ is "
-                "true, or increase reg",
-                ManifoldryWarning,
-            )
+        warn_of_uncertain(self.amounts_, self.uncertain_, self._largest)
 
     def _estimate_amounts(
         self, X: Array, Y: Array, largest: float | None, factor: float = 2.0

@@ -5,7 +5,8 @@ is the length of the shortest path between its ends without the candidate edges,
 spacing of the points there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,24 +17,17 @@ from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import split_by_label, spread_rows
 
 
-@dataclass(frozen=True, eq=False)
-class Crossings:
-    """Result of the search.
-
-    Parameters
-    ----------
-    found : array of shape (n_edges,)
-        Mask of the short-circuit edges.
-    unexamined : array of shape (n_edges,)
-        Mask of the candidates that count as sound because a sample of their group is.
-    """
+class Crossings(NamedTuple):
+    """Result of the search, or of one of its steps."""
 
     found: Mask
+    """The short-circuit edges, or the edges that may still be some."""
     unexamined: Mask
+    """Candidates that are no short circuits because a sample of their group has none."""
 
 
 @dataclass(frozen=True)
-class CrossingSearch(GroupCriteria):
+class CrossingSearch:
     """Thresholds of the search for short-circuit edges, and the search itself.
 
     The defaults were chosen on the data of docs/studies/short_circuits.py with seeds below 30; the
@@ -47,19 +41,21 @@ class CrossingSearch(GroupCriteria):
         Smallest fraction of all shortest paths that use a group of edges.
     max_sampled : int
         Of candidates that are connected to each other, at most this many are examined first; the
-        others only if some of these may be short circuits.
+        others only if some of these may be short circuits. With 200 a fraction of a quarter has a
+        standard error of 0.03.
     large_group : int
-        Larger groups are examined only if a sample does not show that they are mostly sound.
-        In data of many dimensions up to half of all edges form one group, and examining it would
-        take longer than the fit.
+        Groups of more candidates are examined only if such a sample has possible short circuits,
+        as decided by :meth:`GroupCriteria.has_few_suspicious`. In data of many dimensions up to
+        half of all edges form one group, and examining it would take longer than the fit.
+        Thresholds of 100 and 3000 give the same results: docs/decisions.md.
     max_passes : int
         Number of times that edges with a short detour are excluded.
     max_rounds : int
         Number of searches. From the second on, edges at points of high load are not trusted.
     high_load_fraction, min_high_load : float, int
         Fraction of the points that count as points of high load, and their smallest number.
-
-    The other parameters are those of :class:`GroupCriteria`.
+    criteria : GroupCriteria
+        Which groups of candidates are short circuits.
     """
 
     min_nearby_detour: float = 3.0
@@ -70,6 +66,7 @@ class CrossingSearch(GroupCriteria):
     max_rounds: int = 5
     high_load_fraction: float = 0.01
     min_high_load: int = 3
+    criteria: GroupCriteria = field(default_factory=GroupCriteria)
 
     def find(self, edges: EdgeList, trees: PathTrees, sources: IntArray) -> Crossings:
         """Find the short-circuit edges.
@@ -92,14 +89,12 @@ class CrossingSearch(GroupCriteria):
         removed, unexamined = np.zeros((2, len(edges.ends)), dtype=bool)
         trusted = edges.trusted
         for round_number in range(self.max_rounds):
-            candidates, skipped = self._candidates(edges, removed, trusted, trees, sources)
-            found, restored_unseen, trees = self._confirmed(
-                edges, removed, candidates, trees, sources
-            )
-            unexamined |= skipped | restored_unseen
-            if round_number > 0 and not found.any():
+            candidates = self._candidates(edges, removed, trusted, trees, sources)
+            confirmed, trees = self._confirmed(edges, removed, candidates.found, trees, sources)
+            unexamined |= candidates.unexamined | confirmed.unexamined
+            if round_number > 0 and not confirmed.found.any():
                 break
-            removed = removed | found
+            removed = removed | confirmed.found
             trusted = self._away_from_high_load(edges, trees.load())
         return Crossings(removed, unexamined & ~removed)
 
@@ -113,27 +108,27 @@ class CrossingSearch(GroupCriteria):
 
     def _candidates(
         self, edges: EdgeList, removed: Mask, trusted: Mask, trees: PathTrees, sources: IntArray
-    ) -> tuple[Mask, Mask]:
-        """Masks of the edges with long detours that enough paths use, and of those not examined."""
+    ) -> Crossings:
+        """Find the edges with long detours that enough paths use."""
         skeleton = edges.with_spanning_edges(trusted & ~removed, ~removed)
         # Edges of the skeleton are about as long as the spacing, so a path of few edges is short.
         # Counting edges is cheaper than computing path lengths.
         others: IntArray = np.flatnonzero(~skeleton & ~removed)
-        rows = edges.not_within_steps(others, edges.matrix(skeleton), int(self.min_detour))
+        rows = edges.not_within_steps(others, edges.matrix(skeleton), int(self.criteria.min_detour))
         rest = edges.matrix(~removed & ~_mask(rows, len(removed)))
         rows = edges.not_within_steps(rows, rest, int(self.min_nearby_detour))
-        found, skipped = self._in_suspicious_groups(edges, removed, rows, trees, sources)
-        rows = np.flatnonzero(self._with_long_detours(edges, removed, found))
-        found, skipped_later = self._in_suspicious_groups(edges, removed, rows, trees, sources)
-        return found, skipped | skipped_later
+        first = self._in_suspicious_groups(edges, removed, rows, trees, sources)
+        rows = np.flatnonzero(self._with_long_detours(edges, removed, first.found))
+        second = self._in_suspicious_groups(edges, removed, rows, trees, sources)
+        return Crossings(second.found, first.unexamined | second.unexamined)
 
     def _in_suspicious_groups(
         self, edges: EdgeList, removed: Mask, rows: IntArray, trees: PathTrees, sources: IntArray
-    ) -> tuple[Mask, Mask]:
-        """Masks of the edges, of `rows`, in suspicious groups, and of those not examined.
+    ) -> Crossings:
+        """Find the edges, of `rows`, in suspicious groups.
 
-        Enough shortest paths use a suspicious group, and if it is large, a sample does not show
-        that most of it is sound. Detours are overestimated here: too many edges are missing.
+        Enough shortest paths use a suspicious group, and if it is large, a sample has possible
+        short circuits. Detours are overestimated here: too many edges are missing.
         """
         n_edges = len(removed)
         fraction = trees.edge_loads(edges.ends[rows]) / max(1, trees.n_paths)
@@ -145,11 +140,11 @@ class CrossingSearch(GroupCriteria):
         for large in np.flatnonzero(np.bincount(label[suspicious]) > self.large_group):
             group = np.flatnonzero(label == large)
             sample = group[spread_rows(len(group), self.max_sampled)]
-            if self.mostly_sound(state, rows[sample]):
+            if self.criteria.has_few_suspicious(state, rows[sample]):
                 suspicious[group] = False
                 skipped[group] = True
                 skipped[sample] = False
-        return _mask(rows[suspicious], n_edges), _mask(rows[skipped], n_edges)
+        return Crossings(_mask(rows[suspicious], n_edges), _mask(rows[skipped], n_edges))
 
     def _with_long_detours(self, edges: EdgeList, removed: Mask, found: Mask) -> Mask:
         """Exclude edges with a short detour from the mask `found`, in a few passes.
@@ -170,8 +165,8 @@ class CrossingSearch(GroupCriteria):
 
     def _confirmed(
         self, edges: EdgeList, removed: Mask, found: Mask, before: PathTrees, sources: IntArray
-    ) -> tuple[Mask, Mask, PathTrees]:
-        """Return the candidates that are short circuits, those not examined, and the paths left.
+    ) -> tuple[Crossings, PathTrees]:
+        """Return the candidates that are short circuits, and shortest paths without them.
 
         Removing all edges at one place of a ring, or along a poorly sampled line of a sheet, also
         leaves a long detour; but these edges are no longer, and have no higher load, than those of
@@ -183,26 +178,26 @@ class CrossingSearch(GroupCriteria):
         while found.any():
             state = WithoutCandidates(edges, ~found & ~removed, before, sources)
             rows = np.flatnonzero(found)
-            kept, examined = self._kept(state, rows, edge_groups(edges, rows, ~removed))
-            if kept.all():
-                return found, unexamined, state.after
-            unexamined[rows[~examined]] = True
-            found = self._with_long_detours(edges, removed, _mask(rows[kept], len(removed)))
-        return found, unexamined, before
+            kept = self._kept(state, rows, edge_groups(edges, rows, ~removed))
+            if kept.found.all():
+                return Crossings(found, unexamined), state.after
+            unexamined[rows[kept.unexamined]] = True
+            found = self._with_long_detours(edges, removed, _mask(rows[kept.found], len(removed)))
+        return Crossings(found, unexamined), before
 
-    def _kept(self, state: WithoutCandidates, rows: IntArray, label: IntArray) -> tuple[Mask, Mask]:
-        """Masks of the candidates, of `rows`, not to restore, and of those examined.
+    def _kept(self, state: WithoutCandidates, rows: IntArray, label: IntArray) -> Crossings:
+        """Find the candidates not to restore; the masks are those of `rows`.
 
         Among very many candidates that are connected to each other, a sample is examined first. If
         all of it is to be restored, so are the others.
         """
         examined = _at_most_per_label(label, self.max_sampled)
-        restored = self.to_restore(state, rows[examined], label[examined])
+        restored = self.criteria.to_restore(state, rows[examined], label[examined])
         undecided = np.isin(label, label[examined][~restored])
         if (undecided & ~examined).any():
             examined = examined | undecided
-            restored = self.to_restore(state, rows[examined], label[examined])
-        return _mask(np.flatnonzero(examined)[~restored], len(rows)), examined
+            restored = self.criteria.to_restore(state, rows[examined], label[examined])
+        return Crossings(_mask(np.flatnonzero(examined)[~restored], len(rows)), ~examined)
 
 
 def _at_most_per_label(label: IntArray, most: int) -> Mask:

@@ -108,17 +108,18 @@ class KDTreeIndex(PointIndex):
         return search_radii(radii, self._frame.unit) * SLACK
 
     def _balls(
-        self, tree: Any, centers: Array, search_radii: Array
+        self, tree: Any, centers: Array, radii: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Yield the points of a tree within the radii of centers, in batches to bound memory.
 
+        Centers and radii are in the units of the frame, as in the two methods below.
         Each item holds the centers of the batch and pairs of a position in the batch and a point.
         """
         query = partial(tree.query_ball_point, p=self.p, workers=thread_count())
-        total = np.cumsum(query(centers, search_radii, return_length=True))
+        total = np.cumsum(query(centers, radii, return_length=True))
         splits = np.flatnonzero(np.diff(total // self.pairs_at_once)) + 1
         for batch in np.split(np.arange(len(centers)), splits):
-            lists = query(centers[batch], search_radii[batch])
+            lists = query(centers[batch], radii[batch])
             counts = np.fromiter(map(len, lists), np.intp, count=len(lists))
             points = np.fromiter(chain.from_iterable(lists), np.intp, count=counts.sum())
             yield batch, np.repeat(np.arange(len(batch)), counts), points
@@ -133,20 +134,20 @@ class KDTreeIndex(PointIndex):
             found.append((query[keep], reference[keep], exact[keep]))
         return gather(found, X.shape[0])
 
-    def _scan(self, X: Matrix, search_radii: Array) -> Iterator[tuple[IntArray, IntArray]]:
+    def _scan(self, X: Matrix, radii: Array) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from all distances, for a few query points."""
         from scipy.spatial.distance import cdist
 
         references = self._frame.apply(self.X)
         for block in row_blocks(X.shape[0], self.n_reference, budget=self.pairs_at_once):
             D = cdist(self._frame.apply(X[block]), references, "minkowski", p=self.p)
-            query, reference = np.nonzero(search_radii >= D)
+            query, reference = np.nonzero(radii >= D)
             yield query + block.start, reference
 
-    def _query_swapped(self, X: Matrix, search_radii: Array) -> Iterator[tuple[IntArray, IntArray]]:
+    def _query_swapped(self, X: Matrix, radii: Array) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from a tree of the queries, since each reference has its own radius."""
         tree = _tree_of(self._frame.apply(X))
-        for batch, position, query in self._balls(tree, self._frame.apply(self.X), search_radii):
+        for batch, position, query in self._balls(tree, self._frame.apply(self.X), radii):
             yield query, batch[position]
 
     def distances_between(self, i: IntArray, j: IntArray) -> Array:

@@ -90,8 +90,10 @@ def find_short_circuits(
     The shortest paths are a sample: those from 16 points to all others, or from 320 000/n points,
     but at least 6, if there are n > 20 000. Where more than 200 suspicious edges are connected to
     each other, a sample of 200 is examined first, and the others only if some of these may be short
-    circuits; where they are more than 3000, only if most of these may be. So a few short circuits
-    among thousands of suspicious edges, which are common in data of many dimensions, are missed.
+    circuits. Where they are more than 3000, the others are examined only if more than a quarter of
+    the sample have long detours, or if the sample's edges are longer than those of their detours.
+    So a few short circuits among thousands of suspicious edges, which are common in data of many
+    dimensions, may be missed.
     The number of edges that were not examined is `n_unexamined`, and part of the printed result.
 
     Parameters
@@ -164,8 +166,8 @@ class ShortCircuits:
     options : ShortCircuitOptions
         The options used.
     n_unexamined : int
-        Number of suspicious edges that were not examined, but count as sound because a sample of
-        the edges they are connected to is.
+        Number of suspicious edges that were not examined, since a sample of the edges they are
+        connected to has no short circuits.
     """
 
     graph: NeighborGraph
@@ -201,7 +203,7 @@ class ShortCircuits:
         """Rank the edges in `found`; none are added if removing them changes too few distances."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
         after = dijkstra(rest, indices=self.options.sources(self.graph.n_query))
-        changed = _fraction_longer(trees.distances, after, self.options.search.growth)
+        changed = _fraction_longer(trees.distances, after, self.options.search.criteria.growth)
         if changed < self.options.min_changed:
             return self
         lengths, alternative = edges.lengths[rows], edges.path_lengths(rows, rest)
@@ -252,7 +254,7 @@ class ShortCircuits:
         edges, sources = self._edge_list, self.options.sources(self.graph.n_query)
         removed = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
         after = dijkstra(edges.matrix(~removed), indices=sources)
-        return _fraction_longer(self._before, after, self.options.search.growth)
+        return _fraction_longer(self._before, after, self.options.search.criteria.growth)
 
     def _count(self, count: int | None) -> int:
         return len(self) if count is None else min(check_count("count", count, 0), len(self))

@@ -59,14 +59,10 @@ class SpectralDirection(Filter):
         A, unit = self._matrix(objective)
         return _InverseOperator(self.inverse.invert(A), 4 * unit)
 
-    def or_jacobi(self, objective: Objective) -> Filter:
-        """:class:`Jacobi` if the matrix is so well-conditioned that it serves as well, else self.
-
-        That is the case for most data of high dimension. A solve with the matrix costs many times
-        as much as an evaluation of a sparse objective, and hardly saves steps.
-        """
+    def well_conditioned(self, objective: Objective) -> bool:
+        """Whether conjugate gradients would solve systems with the matrix in a few iterations."""
         A, _ = self._matrix(objective)
-        return Jacobi() if self.inverse.iterations(A) <= self.inverse.quick_iterations else self
+        return self.inverse.iterations(A) <= self.inverse.quick_iterations
 
     def _matrix(self, objective: Objective) -> tuple[sparse.csr_array, float]:
         """The matrix to invert, and its unit."""
@@ -80,6 +76,17 @@ class SpectralDirection(Filter):
 
     def cached(self) -> Filter:
         return _CachedFilter(self)
+
+
+def cheapest_filter(objective: Objective) -> Filter:
+    """Return :class:`Jacobi` if it serves as well as :class:`SpectralDirection`, else the latter.
+
+    It does if the matrix of the spectral direction is well-conditioned, as for most data of high
+    dimension. A solve with the matrix costs many times as much as an evaluation of a sparse
+    objective, and hardly saves steps there.
+    """
+    spectral = SpectralDirection()
+    return Jacobi() if spectral.well_conditioned(objective) else spectral
 
 
 class _CachedFilter(Filter):

@@ -15,12 +15,13 @@ from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity
 from manifoldry.optimize.optimizer import StepCallback
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
-from manifoldry.semidefinite.multipliers import MethodOfMultipliers, RoundCallback, UnfoldingResult
+from manifoldry.semidefinite.multipliers import MethodOfMultipliers
 from manifoldry.semidefinite.unfolding_problem import (
     FreeUnfolding,
     SmallestEigenpairs,
     UnfoldingProblem,
 )
+from manifoldry.semidefinite.unfolding_result import RoundCallback, UnfoldingResult
 from manifoldry.spectral.lle import residual_weights
 from manifoldry.util.typing import Array, IntArray, Matrix
 

@@ -29,9 +29,10 @@ from manifoldry.semidefinite.edge_lengths import (
     has_clique_distances,
 )
 from manifoldry.semidefinite.landmarks import landmark_interpolation, unfold_by_landmarks
-from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, UnfoldingResult
+from manifoldry.semidefinite.multipliers import MethodOfMultipliers
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
+from manifoldry.semidefinite.unfolding_result import Round, UnfoldingResult
 from manifoldry.spectral.base import store_spectrum
 from manifoldry.spectral.gram import PosedMap
 from manifoldry.spectral.posed import all_coincide_message, connected_graph

@@ -3,9 +3,8 @@
 Each round minimizes an augmented Lagrangian and then updates the Lagrange multipliers of the edges.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,62 +14,17 @@ from manifoldry.optimize.optimizer import StepCallback
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.rank_growth import descent_coordinates
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
+from manifoldry.semidefinite.unfolding_result import (
+    Candidate,
+    Round,
+    RoundCallback,
+    UnfoldingResult,
+)
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import above, check_count, check_instance, check_positive
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
-
-
-class Round(NamedTuple):
-    """State of the search after one round."""
-
-    steps: int
-    """L-BFGS steps of all rounds so far."""
-    penalty: float
-    variance: float
-    violation: float
-    """Largest relative change of a squared length beyond what the constraints allow."""
-    rank: int
-    """Number of coordinates in use."""
-
-
-class Candidate(NamedTuple):
-    """A map with its multipliers and its largest violation of a constraint."""
-
-    R: Array
-    multipliers: Array
-    variance_per_edge: float
-    violation: float
-
-
-# Called before every round with the problem, the previous round and the penalty of the next one.
-RoundCallback: TypeAlias = Callable[[UnfoldingProblem, Round | None, float], None]
-
-
-@dataclass(frozen=True, eq=False)
-class UnfoldingResult:
-    """The map found, its multipliers, and how close it is to the optimum."""
-
-    R: Array
-    """Variables of the problem, along principal axes."""
-    map: Array
-    """The map that they describe."""
-    variance: float
-    multipliers: Array
-    bound: float
-    """Upper bound on the variance of every feasible map (with slack, minus the cost of slack)."""
-    gap: float
-    """(bound − (variance − cost of slack)) / variance."""
-    converged: bool
-    status: str
-    rounds: list[Round]
-    interrupted: bool = False
-
-    @property
-    def steps(self) -> int:
-        """Steps of all rounds."""
-        return self.rounds[-1].steps if self.rounds else 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.extension.layout import component_rows
 from manifoldry.objectives.base import Objective, check_embedding
 from manifoldry.optimize.filter import Filter
-from manifoldry.optimize.spectral_direction import SpectralDirection
+from manifoldry.optimize.spectral_direction import cheapest_filter
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.variance_bound import raise_weights_locally
 from manifoldry.util.cached import cached_property
@@ -267,7 +267,7 @@ class FreeUnfolding(UnfoldingProblem):
 
     @cached_property
     def filter(self) -> Filter:
-        return SpectralDirection().or_jacobi(self.lagrangian(np.ones(self.edges.count), 1.0, 1.0))
+        return cheapest_filter(self.lagrangian(np.ones(self.edges.count), 1.0, 1.0))
 
     def map(self, R: Array) -> Array:
         return self.centered(R)

@@ -183,7 +183,7 @@ class PosedTangentAlignment(PosedAlignment):
     def coordinates(self, spectra: Spectra) -> Array:
         Y = self._with_metric(spectra) if self.metric_fit else super().coordinates(spectra)
         if self.alignment.misfit <= self.alignment.acceptable_misfit:  # the data are a sheet
-            warn_if_redundant(Y[self.components[0]], self.graph.k)
+            warn_if_redundant(Y[self.components[0]], self.graph.k, self.data.n_samples - 1)
         return Y
 
     def _with_metric(self, spectra: Spectra) -> Array:
@@ -246,14 +246,17 @@ def warn_if_degenerate(Y: Array, thin: float = 1e-6) -> None:
         )
 
 
-def warn_if_redundant(Y: Array, n_neighbors: int, least: float = 0.5, min_points: int = 30) -> None:
+def warn_if_redundant(
+    Y: Array, n_neighbors: int, most_neighbors: int, least: float = 0.5, min_points: int = 30
+) -> None:
     """Warn about a coordinate whose unpredictability is below `least`.
 
     Noise gives every coordinate of a sheet an alignment error. An eigenvector that varies along the
     first coordinate only, twice as fast, may then have a smaller error than the next coordinate of
     the sheet, and takes its place. On sheets with noise the second coordinate was above 0.86 if
-    the sheet was recovered, and below 0.5 if it was lost: docs/decisions.md. Fewer than
-    `min_points` points are not judged.
+    the sheet was recovered, and below 0.5 if it was lost: docs/decisions.md. `assess` reports
+    coordinates below 0.3 only: it also judges methods whose coordinates are partly predictable
+    although nothing is lost. Fewer than `min_points` points are not judged.
     """
     if Y.shape[1] < 2 or len(Y) < min_points or is_ignored(RedundantCoordinateWarning):
         return
@@ -261,12 +264,14 @@ def warn_if_redundant(Y: Array, n_neighbors: int, least: float = 0.5, min_points
     found = np.flatnonzero(unpredictability < least)
     if len(found):
         j = int(found[0])
+        more = min(2 * n_neighbors, most_neighbors)
+        more_neighbors = f"pass n_neighbors={more}, " if more > n_neighbors else ""
         warn(
-            f"coordinate {j} (counted from 0) is nearly a function of those before it: "
-            f"{unpredictability[j]:.2f} of it cannot be predicted from them (1 for coordinates of "
-            f"a sheet). With noise, n_neighbors={n_neighbors} may be too few to find the next "
-            f"direction of the sheet. Pass n_neighbors={2 * n_neighbors} or more, wrap the "
-            f"estimator in NonRedundant, or pass n_components={j} if there is no further direction",
+            f"coordinate {j} (counted from 0) is largely predictable from those before it: "
+            f"{unpredictability[j]:.2f} of it is not (1 for coordinates of a sheet). With noise, "
+            f"n_neighbors={n_neighbors} may be too few to find the next direction of the sheet: "
+            f"{more_neighbors}wrap the estimator in NonRedundant, or pass n_components={j} if "
+            "there is no further direction",
             RedundantCoordinateWarning,
         )
 

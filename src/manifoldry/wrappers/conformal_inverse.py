@@ -1,13 +1,11 @@
 """Inverse of an embedding with a conformal prediction radius."""
 
 import warnings
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -27,23 +25,22 @@ from manifoldry.base.dominant_points import (
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, ignoring, warn
-from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
 from manifoldry.extension.relative_distance import (
     OFF_THE_MAP,
     RelativeDistance,
     distance_by_estimator,
 )
-from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import (
-    check_data,
-    copy_if_shared,
-    in_precision,
-    power_of_two_scale,
-    row_blocks,
+from manifoldry.util.validation import check_data, copy_if_shared, in_precision
+from manifoldry.wrappers.calibration import (
+    LocalError,
+    conformal_quantile,
+    conformal_rank,
+    rounded_up,
+    row_distances,
 )
 
 
@@ -194,7 +191,7 @@ class ConformalInverse(
         rounding_error: float = 1e-5,  # of float32, relative to the embedding
     ) -> None:
         back = self._inverse(Z)
-        self.errors_ = _lengths(X, back)
+        self.errors_ = row_distances(X, back)
         distances = np.minimum(self._distance_from_map.of(Z), np.finfo(np.float64).max)
         self._max_distance = float(np.quantile(distances, quantile)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
@@ -232,8 +229,8 @@ class ConformalInverse(
         return np.sort(order[count:]), np.sort(order[:count])
 
     def _check_enough(self, n: int) -> None:
-        if _rank(n, self.coverage) > n:
-            least = _rounded_up(self.coverage / (1 - self.coverage))
+        if conformal_rank(n, self.coverage) > n:
+            least = rounded_up(self.coverage / (1 - self.coverage))
             warn(
                 f"{n} points were held out, but coverage={self.coverage} needs at least {least}, "
                 "so radii are infinite; pass more data, a larger calibration or a smaller coverage",
@@ -320,7 +317,7 @@ class ConformalInverse(
     def _round_trip(self, Z: Array, back: Array) -> Array:
         """Distance between each position and the embedding of its reconstruction."""
         returned = _transform_rows(self.estimator_, back)
-        distance = _lengths(returned, Z)
+        distance = row_distances(returned, Z)
         return np.where(np.isfinite(distance), distance, np.inf)
 
     @property
@@ -337,66 +334,6 @@ class ConformalInverse(
         inner = get_tags(LaplacianEigenmaps() if self.estimator is None else self.estimator)
         tags.input_tags, tags.transformer_tags = inner.input_tags, inner.transformer_tags
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class LocalError:
-    """Local mean of the leave-one-out errors of regressing data on positions."""
-
-    Z: Array  # positions with known errors
-    lengths: Array  # their leave-one-out errors
-    n_neighbors: int = 10  # number of positions averaged
-    min_fraction: float = 0.1  # smallest local error as a fraction of the mean
-
-    @classmethod
-    def fit(cls, Z: Array, X: Matrix) -> "LocalError":
-        """Compute the errors at up to a thousand positions."""
-        regression = LocalRegression(Z, X)
-        return cls(Z[regression.spacing.sample], regression.residual_lengths)
-
-    @cached_property
-    def map(self) -> EmbeddingSpacing:
-        """Nearest-neighbor index of the positions."""
-        return EmbeddingSpacing(self.Z)
-
-    def at(self, Z: Array) -> Array:
-        """Mean error of the nearest positions, (n_new,), bounded away from zero."""
-        mean = float(self.lengths.mean()) or 1.0
-        nearest, _ = self.map.index.nearest(Z, min(self.n_neighbors, len(self.Z)))
-        return np.maximum(self.lengths[nearest].mean(axis=1), self.min_fraction * mean)
-
-
-def conformal_quantile(scores: Array, coverage: float) -> float:
-    """Upper bound for a new score that holds with probability `coverage` or more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> conformal_quantile(np.arange(1.0, 20.0), 0.9), conformal_quantile(np.ones(3), 0.9)
-    (18.0, inf)
-    """
-    rank = _rank(len(scores), coverage)
-    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else np.inf
-
-
-def _rank(n: int, coverage: float) -> int:
-    """Rank of the conformal quantile among n scores; above n if n is too small."""
-    return _rounded_up((n + 1) * coverage)
-
-
-def _rounded_up(value: float) -> int:
-    return int(np.ceil(value - 1e-9))  # so that 0.9 / (1 - 0.9) gives 9
-
-
-def _lengths(X: Matrix, Y: Array) -> Array:
-    """Distance between each row of X and the same row of Y."""
-    out = np.empty(len(Y))
-    for block in row_blocks(*Y.shape):
-        rows = X[block].toarray() if sparse.issparse(X) else X[block]
-        step = rows - Y[block]
-        unit = power_of_two_scale(step) if np.isfinite(step).all() else 1.0
-        out[block] = np.linalg.norm(step / unit, axis=1) * unit
-    return out
 
 
 def _transform_rows(estimator: Any, X: Any) -> Array:
