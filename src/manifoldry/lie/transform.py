@@ -26,7 +26,12 @@ from manifoldry.lie.pairs import (
     explained_fraction,
     pair_losses,
 )
-from manifoldry.lie.uncertainty import uncertain_pairs, warn_of_extrapolation, warn_of_uncertain
+from manifoldry.lie.uncertainty import (
+    uncertain_pairs,
+    warn_of_extrapolation,
+    warn_of_loss,
+    warn_of_uncertain,
+)
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,
@@ -62,6 +67,12 @@ class LieTransform(BaseEstimator):
     errors grow with the amount: for faces shifted by up to one pixel, 95 % of the change was
     explained at one pixel, 91 % at two, 80 % at three, 58 % at four and nothing at six. ``apply``
     warns if amounts exceed twice those of the training pairs and ``loss_`` is above 0.1 %.
+
+    Subtract from each window of an image its mean, and leave out flat windows: brightness changes
+    at the borders too, and a generator that explains it takes the place of the one that is wanted.
+    For windows of 8 × 8 pixels of photographs, shifted by up to one pixel, the amounts then have a
+    correlation of 1.00 with the shifts, and −0.35 otherwise. A warning appears if ``loss_`` is
+    above 0.15.
 
     A first stage solves y − x ≈ Σᵢ αᵢGᵢx by least squares for amounts and generators in turn (Rao &
     Ruderman 1999). With `refine`, a second stage fits both with the exponential, which is needed
@@ -348,8 +359,9 @@ class LieTransform(BaseEstimator):
         self.converged_ = solution.converged
         if not solution.converged:
             warn(
-                f"the fit did not converge in max_iter={self.max_iter} iterations; increase "
-                "max_iter, or tol if this is accurate enough",
+                f"the fit did not converge within max_iter={self.max_iter} iterations of each "
+                "stage and 10 rounds of refinement; increase tol if this is accurate enough, or "
+                "max_iter; if loss_ is large, see the notes on images in the documentation",
                 ConvergenceWarning,
             )
 
@@ -357,6 +369,7 @@ class LieTransform(BaseEstimator):
         """Set the loss, the pairs with uncertain amounts and the largest amount of the others."""
         transformed = self._transformed(X, self.amounts_)
         self.loss_ = 1.0 - explained_fraction(X, Y, transformed)
+        warn_of_loss(self.loss_)
         speeds = self._flow.speeds(self._basis.coordinates(X))
         self.uncertain_ = uncertain_pairs(speeds, pair_losses(X, Y, transformed))
         self._largest = np.abs(self.amounts_[~self.uncertain_]).max(axis=0)

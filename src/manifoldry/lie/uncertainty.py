@@ -40,6 +40,17 @@ def warn_of_uncertain(
         )
 
 
+def warn_of_loss(loss: float, large: float = 0.15) -> None:
+    """Warn if the generators explain little of the change between the rows of a pair."""
+    if loss > large:
+        warn(
+            f"the generators do not explain a fraction {loss:.2g} of the change between the rows "
+            "of a pair (loss_), so the amounts mean little; subtract its mean from each row if "
+            "rows are windows of images, leave out flat ones, or increase n_generators",
+            ManifoldryWarning,
+        )
+
+
 def warn_of_extrapolation(
     amounts: Array, largest: Array, loss: float, factor: float = 2.0, small_loss: float = 1e-3
 ) -> None:

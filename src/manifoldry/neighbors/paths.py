@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 
 # Number of points above which paths are followed by compiled code, whose first compilation takes
 # seconds.
-COMPILE_ABOVE = 3000
+COMPILE_ABOVE = 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ def find_short_circuits(
     The shortest paths are a sample: those from 16 points to all others, or from 320 000/n points,
     but at least 6, if there are n > 20 000. Where more than 200 suspicious edges are connected to
     each other, a sample of 200 is examined first, and the others only if some of these may be short
-    circuits. Where they are more than 3000, the others are examined only if more than a quarter of
+    circuits. Where they are more than 300, the others are examined only if more than a quarter of
     the sample have long detours, or if the sample's edges are longer than those of their detours.
     So a few short circuits among thousands of suspicious edges, which are common in data of many
     dimensions, may be missed.

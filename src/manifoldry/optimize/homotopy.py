@@ -120,10 +120,9 @@ def rank(Y: Array, flat: float = 1e-3, collapsed: float = 1e-3) -> int:
     A principal axis counts if the standard deviation along it is more than the fraction `flat` of
     the largest one, and more than `collapsed`, in units of the kernel's width.
     """
-    Y = to_numpy(Y).astype(np.float64, copy=False)
-    centered = Y - Y.mean(axis=0)
+    C = centered(to_numpy(Y).astype(np.float64, copy=False))
     # From the covariance, since a singular value decomposition of many rows takes far longer.
-    variances = np.linalg.eigvalsh(centered.T @ centered / len(Y))
+    variances = np.linalg.eigvalsh(C.T @ C / len(C))
     spread = np.sqrt(np.maximum(variances, 0.0))
     return int((spread > max(flat * spread[-1], collapsed)).sum())
 
