@@ -1,6 +1,6 @@
 """Distance of rows from reference rows, in units in which those are about 1 from each other."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from manifoldry.exceptions import NoveltyWarning, is_ignored, warn
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import largest_modulus, spread_rows
 
@@ -100,8 +100,9 @@ class RelativeDistance:
     Attributes
     ----------
     unit : Unit or None
-        What distances are divided by; None if all references coincide. Computed at the first use,
-        because searching the neighbors of 1000 references can take longer than a fit of PCA.
+        What distances are divided by; None if all references coincide. Computed at the first use
+        or before pickling, because searching the neighbors of 1000 references can take longer than
+        a fit of PCA.
     """
 
     index: NeighborIndex
@@ -114,8 +115,8 @@ class RelativeDistance:
         return Unit.of(self.index, self.index.points)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle only the fields, so that using a model does not change it."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Pickle the fields and the unit, which a loaded model then need not compute."""
+        return {**state_of_fields(self), "unit": self.unit}
 
     @classmethod
     def of_points(
