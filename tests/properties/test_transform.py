@@ -70,7 +70,8 @@ def test_new_points_are_finite(model, sample, factor, seed):
     if not isinstance(distances, Refusal):
         check_distances(distances, len(rows))
         both = attempt(lambda: estimator.transform(new, return_distance=True))
-        np.testing.assert_equal(both, placed if isinstance(placed, Refusal) else (placed, distances))
+        expected = placed if isinstance(placed, Refusal) else (placed, distances)
+        np.testing.assert_equal(both, expected)
     if not isinstance(placed, Refusal) and embedded(estimator).all():
         assert placed.shape == (len(rows), estimator.embedding_.shape[1])
         assert placed.dtype == X.dtype
