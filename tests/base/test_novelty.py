@@ -256,3 +256,21 @@ def test_wrappers_report_positions_off_the_map_once(wrapper, digits, recwarn):
     if hasattr(model, "inverse_with_radius"):  # it says which are reliable
         assert not model.inverse_with_radius(far).reliable.any()
         assert not [w for w in recwarn if w.category is NoveltyWarning]
+
+
+def test_the_map_is_measured_once_per_fit(digits, monkeypatch):
+    model = mf.PCA(2).fit(digits[0])
+    model.inverse_transform(model.embedding_[:1])
+    measured, of_points = [], RelativeDistance.of_points
+
+    def counted(*args, **options):
+        measured.append(1)
+        return of_points(*args, **options)
+
+    monkeypatch.setattr(RelativeDistance, "of_points", counted)
+    model.inverse_transform(model.embedding_[:1])
+    assert not measured
+    model.fit(10 * digits[0])
+    with pytest.warns(NoveltyWarning, match="off the map"):
+        model.inverse_transform(model.embedding_[:20] * 10)
+    assert len(measured) == 2  # the data and the new map

@@ -24,7 +24,7 @@ _NEAREST = 3  # the distance of a row is its mean distance to this many referenc
 _MOST = 1000  # references: a model keeps them, and every new row is compared with them
 _MOST_BY_CALLS = 300  # references if the metric is a function that is called for each pair
 _LOCAL = 10  # number of references around a row that determine the local spacing
-_MOST_FOR_A_WARNING = 300  # references of positions: their distances are computed in every call
+_MOST_FOR_A_WARNING = 300  # references of positions, so that the first call takes 1 ms only
 _OVERFLOW = 1e100  # rows larger than the references by this factor are infinitely far
 
 
@@ -212,17 +212,42 @@ class UnknownDistance:
 DataDistance = RelativeDistance | UnknownDistance
 
 
-def distances_on_map(Y: Array, Z: Array, *, requested: bool) -> Array | None:
-    """Warn if many positions `Z` are off the map `Y`; return their distances if requested."""
-    if requested:
-        from_map = RelativeDistance.of_points(Y)
-        distances = from_map.of(Z)
-    elif is_ignored(NoveltyWarning):
-        return None
-    else:
-        from_map, distances = RelativeDistance.of_points(Y, most=_MOST_FOR_A_WARNING), None
-    from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
-    return distances
+@dataclass(frozen=True, eq=False)
+class DistanceOnMap:
+    """Distance of positions from the points of an embedding, measured at the first use.
+
+    Parameters
+    ----------
+    Y : array of shape (n_samples, n_components)
+        The embedding; NaN in rows that were not embedded.
+    """
+
+    Y: Array
+
+    __getstate__ = state_of_fields
+
+    def of(self, Z: Array, *, requested: bool) -> Array | None:
+        """Warn if many positions `Z` are off the map; return their distances if requested."""
+        if requested:
+            from_map, distances = self._exact, self._exact.of(Z)
+        elif is_ignored(NoveltyWarning):
+            return None
+        else:
+            from_map, distances = self._rough, None
+        from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
+        return distances
+
+    @cached_property
+    def _exact(self) -> RelativeDistance:
+        return RelativeDistance.of_points(self._embedded)
+
+    @cached_property
+    def _rough(self) -> RelativeDistance:
+        return RelativeDistance.of_points(self._embedded, most=_MOST_FOR_A_WARNING)
+
+    @property
+    def _embedded(self) -> Array:
+        return self.Y[np.isfinite(self.Y).all(axis=1)]
 
 
 def distance_from(X: Matrix, metric: Any, *options: Any) -> DataDistance:
