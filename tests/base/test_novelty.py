@@ -1,11 +1,13 @@
 """Novelty on real digits, of wrappers and of other inputs; the contract suite has all methods."""
 
+import copy
 import pickle
 import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.decomposition import TruncatedSVD
 from sklearn.model_selection import GridSearchCV
@@ -14,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 import manifoldry as mf
 from manifoldry.exceptions import NoveltyWarning
 from manifoldry.extension import RelativeDistance
+from manifoldry.extension.relative_distance import Unit
 from manifoldry.metrics import assess, reconstruction
 
 
@@ -143,7 +146,30 @@ def test_a_model_keeps_few_rows_and_no_state_of_a_transform():
     before = pickle.dumps(model)
     assert len(before) < 1.6 * X[:1000].nbytes
     model.transform(X[:5] + 0.1)
-    assert len(pickle.dumps(model)) == len(before)
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_saved_model_of_distances_measures_new_rows(digits, copied):
+    seen, held, _ = digits
+    D, D_new = cdist(seen[:200], seen[:200]), cdist(held, seen[:200])
+    model = mf.ClassicalMDS(2, metric="precomputed").fit(D)
+    again = copied(model)
+    assert np.array_equal(again.novelty(D_new), model.novelty(D_new))
+    np.testing.assert_allclose(again.novelty(D_new), mf.PCA(2).fit(seen[:200]).novelty(held))
+
+
+def test_a_loaded_model_does_not_search_the_references_again(digits, monkeypatch):
+    seen, held, _ = digits
+    model = mf.PCA(2).fit(seen)
+    expected = model.novelty(held)
+    saved = pickle.dumps(model)
+
+    def fail(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(Unit, "of", fail)
+    assert np.array_equal(pickle.loads(saved).novelty(held), expected)
 
 
 def test_one_search_for_distances_and_warning(digits):
@@ -230,3 +256,21 @@ def test_wrappers_report_positions_off_the_map_once(wrapper, digits, recwarn):
     if hasattr(model, "inverse_with_radius"):  # it says which are reliable
         assert not model.inverse_with_radius(far).reliable.any()
         assert not [w for w in recwarn if w.category is NoveltyWarning]
+
+
+def test_the_map_is_measured_once_per_fit(digits, monkeypatch):
+    model = mf.PCA(2).fit(digits[0])
+    model.inverse_transform(model.embedding_[:1])
+    measured, of_points = [], RelativeDistance.of_points
+
+    def counted(*args, **options):
+        measured.append(1)
+        return of_points(*args, **options)
+
+    monkeypatch.setattr(RelativeDistance, "of_points", counted)
+    model.inverse_transform(model.embedding_[:1])
+    assert not measured
+    model.fit(10 * digits[0])
+    with pytest.warns(NoveltyWarning, match="off the map"):
+        model.inverse_transform(model.embedding_[:20] * 10)
+    assert len(measured) == 2  # the data and the new map

@@ -252,6 +252,17 @@ class TestState:
         assert np.array_equal(again.transform(X_new), there)
         assert np.array_equal(again.inverse_transform(there), back)
 
+    def test_using_a_model_does_not_change_its_pickle(self, method, X, X_new):
+        model = method.make().fit(method.input(X))
+        before = pickle.dumps(model)
+        with suppress(ValueError):  # it is unknown for some kernels
+            model.novelty(method.between(X_new, X))
+        placed = model.transform(method.between(X_new, X))
+        assert pickle.dumps(model) == before
+        if method.takes == "data":
+            model.inverse_transform(placed, return_distance=True)
+            assert pickle.dumps(model) == before
+
     def test_models_grow_with_points_not_with_pairs(self, method, make_cloud):
         if method.keeps_pairs:
             pytest.skip("keeps a fraction of all pairs, and says so")

@@ -73,3 +73,9 @@ def test_factors_out_of_range_are_refused():
     for data, embedding in ((1e-200 * X, 1e200 * X), (1e200 * X, 1e-200 * X)):
         with pytest.raises(ValueError, match=r"e[+-]200 in the embedding.*rescale X or the emb"):
             local_distortion(data, embedding)
+
+
+def test_a_collapsed_neighborhood_of_tiny_data_has_factor_zero():
+    """Its size in the embedding is zero, which is not out of range."""
+    X = np.random.default_rng(0).normal(size=(30, 2)) * 1e-310
+    assert (local_distortion(X, np.zeros((30, 2))).stretch == 0).all()

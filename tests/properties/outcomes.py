@@ -30,22 +30,29 @@ class Refusal:
 def attempt(action) -> Any:
     """Return the result of an action, or the `Refusal` if it raised a clear error.
 
-    Any other error is a fault, as is a warning that is not one of this package.
+    Any other error is a fault, as is a warning that is not one of this package. Those of this
+    package are recorded, not ignored, so that what they need is computed.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", ManifoldryWarning)
-        try:
-            return action()
-        except CLEAR as error:
-            if isinstance(error, LinAlgError) or not is_deliberate(error):
-                raise
-            return Refusal(type(error), str(error))
-        except RuntimeError as error:
-            # The eigensolver that was asked for cannot solve this problem.
-            if "eigen_solver=" in str(error) and is_deliberate(error):
-                return Refusal(type(error), str(error))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outcome = _outcome(action)
+    foreign = [str(w) for w in caught if not issubclass(w.category, ManifoldryWarning)]
+    assert not foreign, foreign
+    return outcome
+
+
+def _outcome(action):
+    try:
+        return action()
+    except CLEAR as error:
+        if isinstance(error, LinAlgError) or not is_deliberate(error):
             raise
+        return Refusal(type(error), str(error))
+    except RuntimeError as error:
+        # The eigensolver that was asked for cannot solve this problem.
+        if "eigen_solver=" in str(error) and is_deliberate(error):
+            return Refusal(type(error), str(error))
+        raise
 
 
 def is_deliberate(error):

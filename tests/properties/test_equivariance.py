@@ -28,9 +28,12 @@ def has_gaps(estimator):
     """Whether every coordinate is determined up to sign, with digits to spare."""
     if getattr(estimator, "component_labels_", np.zeros(1)).max() > 0:
         return False  # components are laid out in the units of the data
-    values = np.abs(estimator.computed_eigenvalues_)
-    distinct = estimator.gaps_.min() > 1e-3 * values[: estimator.n_components_].max()
-    return distinct and getattr(estimator, "n_components_", 1) < len(values)
+    values, n_components = np.abs(estimator.computed_eigenvalues_), estimator.n_components_
+    # Gaps are around clusters of equal eigenvalues: those inside are rounding.
+    inside = np.abs(np.diff(values[:n_components]))
+    smallest = min(estimator.gaps_.min(), inside.min(initial=np.inf))
+    distinct = smallest > max(1e-3 * values[:n_components].max(), 1e-9 * values.max())
+    return distinct and n_components < len(values)
 
 
 def agree(estimator, reference, expected, tolerance):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 
 import manifoldry as mf
 from manifoldry import dimension
@@ -57,6 +58,21 @@ def test_wrappers_are_finite(name, sample):
     assert isinstance(back, Refusal) or np.isfinite(back).all()
 
 
+def scaled_distances(X, metric):
+    """Distances between all rows, and the unit they are in, in which no square over- or underflows.
+
+    Canberra distances have no unit, and those by the cosine do not depend on the unit of a row.
+    """
+    X = X.astype(np.float64)
+    if metric == "canberra":
+        return cdist(X, X, metric), 1.0
+    largest = np.abs(X).max(axis=1, keepdims=True)
+    if metric == "cosine":
+        return cdist(X / largest, X / largest, metric), 1.0
+    unit = largest.max() or 1.0
+    return cdist(X / unit, X / unit, metric), unit
+
+
 @given(
     samples(),
     st.integers(1, 12),
@@ -73,6 +89,13 @@ def test_graphs_hold_the_nearest_neighbors(sample, k, metric):
     assert (np.diff(distances, axis=1) >= 0).all()
     assert (indices != np.arange(len(X))[:, None]).all()
     assert all(len(set(row)) == k for row in indices)
+    expected, unit = scaled_distances(X, metric)
+    np.fill_diagonal(expected, np.inf)
+    # Distances are multiples of the smallest number.
+    tolerances = {"rtol": 1e-9, "atol": 1e-12 + 4 * np.nextafter(0, 1) / unit}
+    own = np.take_along_axis(expected, indices, axis=1)
+    np.testing.assert_allclose(distances / unit, own, **tolerances)
+    np.testing.assert_allclose(own, np.sort(expected, axis=1)[:, :k], **tolerances)
 
 
 @pytest.mark.parametrize("name", ESTIMATES)

@@ -9,6 +9,13 @@ from .outcomes import Refusal, attempt, embedded, fitted
 from .samples import samples
 
 
+def check_distances(distances, n):
+    """Infinite ones are allowed: rows far beyond the data, or all training rows coincide."""
+    assert distances.shape == (n,)
+    assert not np.isnan(distances).any()
+    assert (distances >= 0).all()
+
+
 def size_of(estimator):
     return np.abs(estimator.embedding_[embedded(estimator)]).max()
 
@@ -57,7 +64,14 @@ def test_new_points_are_finite(model, sample, factor, seed):
     noise = np.random.default_rng(seed).standard_normal((5, X.shape[1])) * np.abs(X).max() / 100
     rows = (X[:5] * factor + noise[: len(X)]).astype(X.dtype)
     assume(np.isfinite(rows).all())
-    placed = attempt(lambda: estimator.transform(model.between(rows, X)))
+    new = model.between(rows, X)
+    placed = attempt(lambda: estimator.transform(new))
+    distances = attempt(lambda: estimator.novelty(new))
+    if not isinstance(distances, Refusal):
+        check_distances(distances, len(rows))
+        both = attempt(lambda: estimator.transform(new, return_distance=True))
+        expected = placed if isinstance(placed, Refusal) else (placed, distances)
+        np.testing.assert_equal(both, expected)
     if not isinstance(placed, Refusal) and embedded(estimator).all():
         assert placed.shape == (len(rows), estimator.embedding_.shape[1])
         assert placed.dtype == X.dtype
@@ -74,7 +88,10 @@ def test_inverse_is_finite(model, sample, seed):
     with np.errstate(over="ignore"):
         Z = np.vstack([Y, Y + noise.astype(Y.dtype), Y[:1] * 0])
     assume(np.isfinite(Z).all())
-    back = attempt(lambda: estimator.inverse_transform(Z))
-    assume(not isinstance(back, Refusal))
+    both = attempt(lambda: estimator.inverse_transform(Z, return_distance=True))
+    assume(not isinstance(both, Refusal))
+    back, distances = both
+    check_distances(distances, len(Z))
+    np.testing.assert_array_equal(attempt(lambda: estimator.inverse_transform(Z)), back)
     assert back.shape == (len(Z), X.shape[1])
     assert np.isfinite(back).all()

@@ -73,8 +73,11 @@ def test_data_become_float_and_single_precision_stays(given, dtype):
 
 def test_results_out_of_the_range_of_the_data_are_refused():
     assert in_precision(np.array([1.5, np.nan]), np.float32).dtype == np.float32
-    with pytest.raises(ValueError, match=r"range of float32.*; divide X by a constant"):
-        in_precision(np.array([1e39]), np.float32)
+    values = np.array([[1.0, 2.0], [1e39, 0.0]])
+    with pytest.raises(ValueError, match=r"float32 in 1 of 2 rows \(1\).*; pass double"):
+        in_precision(values, np.float32)
+    with pytest.raises(ValueError, match=r"float64 in 1 of 2 rows \(1\).*; divide the data by"):
+        in_precision(np.array([[1.0], [np.inf]]), np.float64)
     corners = np.array([[1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]], np.float32) * np.float32(3.4e38)
     with pytest.raises(ValueError, match="results leave the range of float32"):
         PCA(1).fit(corners)

@@ -26,8 +26,8 @@ from manifoldry.extension.regressor import (
 )
 from manifoldry.extension.relative_distance import (
     DataDistance,
+    DistanceOnMap,
     UnknownDistance,
-    distances_on_map,
 )
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
@@ -144,6 +144,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._fitted_names |= {
             "_row_matcher",
             "_distance_from_data",
+            "_distance_on_map",
             "_no_data",
             *(name for name in vars(self) if name.endswith("_")),
         }
@@ -169,6 +170,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._no_data = None if data.points is not None else data.description
         self._row_matcher = row_matcher
         self._distance_from_data = data.distance_from(self._graph_options(data))
+        self._distance_on_map = DistanceOnMap(self.embedding_)
         warn_if_dominated(self.embedding_, hasattr(self, "n_neighbors"))
 
     def _regressor(self, name: str) -> Any:
@@ -260,8 +262,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Z = self._check_coordinates(X)
         if self.inverse_ is None:
             raise ValueError(self._no_inverse_message())
-        Y = self.embedding_[self._embedded_rows]
-        distances = distances_on_map(Y, Z, requested=return_distance)
+        distances = self._distance_on_map.of(Z, requested=return_distance)
         data = in_precision(self.inverse_.predict(Z.astype(np.float64)), Z.dtype)
         return data if distances is None else (data, distances)
 

@@ -13,7 +13,7 @@ from manifoldry.extension.new_points import first_minimum
 from manifoldry.extension.pair_energy import PairEnergy, minimize_energies
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks, spread_rows
 
@@ -76,6 +76,8 @@ class ElasticInverse:
     repulsion_width: float = 1.0
     n_nearest: int = 3
     max_squared_distance: float = 30.0
+
+    __getstate__ = state_of_fields
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""

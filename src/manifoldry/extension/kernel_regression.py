@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -70,6 +70,8 @@ class KernelRegressionMap:
     X: Array
     kernel: str | RegressionKernel = "gaussian"
     farthest: float = 1e3
+
+    __getstate__ = state_of_fields
 
     def __post_init__(self) -> None:
         as_kernel(self.kernel)

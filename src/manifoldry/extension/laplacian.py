@@ -15,7 +15,7 @@ from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.base import UNKNOWN_AMONG
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
@@ -100,6 +100,8 @@ class KernelWeights:
     """Gaussian weights to all training points."""
 
     kernel: RBF
+
+    __getstate__ = state_of_fields
 
     @property
     def numbers_per_row(self) -> int:

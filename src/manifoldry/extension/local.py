@@ -15,7 +15,7 @@ from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks
 
@@ -147,6 +147,8 @@ class LocalAffine(LocalWeights):
     # Singular values of tangent coordinates below this fraction of the largest are rounding.
     tangent_singular_tol: float = 1e-10
 
+    __getstate__ = state_of_fields
+
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         query = self.graph.index.as_queries(X)
         members = self.members[self.graph.index.nearest(query, 1)[0][:, 0]]
@@ -236,6 +238,8 @@ class TangentInverse:
     affine: LocalAffine
     regression: LocalRegression
     embedded: IntArray  # training rows on which the regression was fitted
+
+    __getstate__ = state_of_fields
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""

@@ -16,7 +16,7 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.pairwise import NewPointTerms
 from manifoldry.objectives.repulsion import Repulsion
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, row_blocks
 
@@ -93,6 +93,8 @@ class NewPointOptimizer:
     barrier: float = 1e12
     farthest: float = 1e6
     reach: float = 2.0
+
+    __getstate__ = state_of_fields
 
     def minimize(
         self, P: Matrix, repulsion_weights: Array | None = None, log_scale: Array | None = None

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from manifoldry.affinity.dense import RBF, median_rbf
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
 
@@ -38,6 +38,8 @@ class KernelRidge:
     ridge: float | None = None
     ridges: tuple[float, ...] = tuple((10.0 ** np.arange(-10, 1)).tolist())
     sample_size: int = 1000
+
+    __getstate__ = state_of_fields
 
     @cached_property
     def kernel(self) -> RBF:
@@ -112,6 +114,8 @@ class FixedPoint:
     Z: Array  # training coordinates
     n_iterations: int = 200
     tolerance: float = 1e-9
+
+    __getstate__ = state_of_fields
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""

@@ -14,7 +14,7 @@ from manifoldry.extension.new_points import first_minimum
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame, check_range
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks
@@ -140,6 +140,8 @@ class OrthogonalProjection(Extension):
     farthest: float = 1e6
     tie: float = 1e-12
     search: DampedNewton = DampedNewton()
+
+    __getstate__ = state_of_fields
 
     def __post_init__(self) -> None:
         check_nonnegative("floor", self.floor)

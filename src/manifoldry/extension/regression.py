@@ -8,7 +8,7 @@ from scipy import sparse
 
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, read_array, row_blocks, spread_rows
@@ -94,6 +94,8 @@ class LocalRegression:
     Z: Matrix
     X: Matrix
     bandwidths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+    __getstate__ = state_of_fields
 
     @cached_property
     def spacing(self) -> EmbeddingSpacing:

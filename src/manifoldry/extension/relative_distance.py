@@ -1,6 +1,6 @@
 """Distance of rows from reference rows, in units in which those are about 1 from each other."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from manifoldry.exceptions import NoveltyWarning, is_ignored, warn
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import largest_modulus, spread_rows
 
@@ -24,7 +24,7 @@ _NEAREST = 3  # the distance of a row is its mean distance to this many referenc
 _MOST = 1000  # references: a model keeps them, and every new row is compared with them
 _MOST_BY_CALLS = 300  # references if the metric is a function that is called for each pair
 _LOCAL = 10  # number of references around a row that determine the local spacing
-_MOST_FOR_A_WARNING = 300  # references of positions: their distances are computed in every call
+_MOST_FOR_A_WARNING = 300  # references of positions, so that the first call takes 1 ms only
 _OVERFLOW = 1e100  # rows larger than the references by this factor are infinitely far
 
 
@@ -100,8 +100,9 @@ class RelativeDistance:
     Attributes
     ----------
     unit : Unit or None
-        What distances are divided by; None if all references coincide. Computed at the first use,
-        because searching the neighbors of 1000 references can take longer than a fit of PCA.
+        What distances are divided by; None if all references coincide. Computed at the first use
+        or before pickling, because searching the neighbors of 1000 references can take longer than
+        a fit of PCA.
     """
 
     index: NeighborIndex
@@ -114,8 +115,8 @@ class RelativeDistance:
         return Unit.of(self.index, self.index.points)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle only the fields, so that using a model does not change it."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Pickle the fields and the unit, which a loaded model then need not compute."""
+        return {**state_of_fields(self), "unit": self.unit}
 
     @classmethod
     def of_points(
@@ -211,17 +212,42 @@ class UnknownDistance:
 DataDistance = RelativeDistance | UnknownDistance
 
 
-def distances_on_map(Y: Array, Z: Array, *, requested: bool) -> Array | None:
-    """Warn if many positions `Z` are off the map `Y`; return their distances if requested."""
-    if requested:
-        from_map = RelativeDistance.of_points(Y)
-        distances = from_map.of(Z)
-    elif is_ignored(NoveltyWarning):
-        return None
-    else:
-        from_map, distances = RelativeDistance.of_points(Y, most=_MOST_FOR_A_WARNING), None
-    from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
-    return distances
+@dataclass(frozen=True, eq=False)
+class DistanceOnMap:
+    """Distance of positions from the points of an embedding, measured at the first use.
+
+    Parameters
+    ----------
+    Y : array of shape (n_samples, n_components)
+        The embedding; NaN in rows that were not embedded.
+    """
+
+    Y: Array
+
+    __getstate__ = state_of_fields
+
+    def of(self, Z: Array, *, requested: bool) -> Array | None:
+        """Warn if many positions `Z` are off the map; return their distances if requested."""
+        if requested:
+            from_map, distances = self._exact, self._exact.of(Z)
+        elif is_ignored(NoveltyWarning):
+            return None
+        else:
+            from_map, distances = self._rough, None
+        from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
+        return distances
+
+    @cached_property
+    def _exact(self) -> RelativeDistance:
+        return RelativeDistance.of_points(self._embedded)
+
+    @cached_property
+    def _rough(self) -> RelativeDistance:
+        return RelativeDistance.of_points(self._embedded, most=_MOST_FOR_A_WARNING)
+
+    @property
+    def _embedded(self) -> Array:
+        return self.Y[np.isfinite(self.Y).all(axis=1)]
 
 
 def distance_from(X: Matrix, metric: Any, *options: Any) -> DataDistance:

@@ -136,17 +136,24 @@ def _factors(A: Array, B: Array, flat: float = 1e-10) -> Array:
 
 
 def _scaled(local: Array) -> tuple[Array, Array]:
-    """Neighborhoods with a largest value of one, and their sizes (n_block, 1, 1)."""
+    """Neighborhoods with a largest value of one, and their sizes (n_block, 1, 1).
+
+    Those that collapse to a point have size zero and stay zero.
+    """
     size = np.abs(local).max(axis=(1, 2), keepdims=True)
-    size[size == 0] = 1.0
-    return local / size, size
+    return local / np.where(size > 0, size, 1.0), size
 
 
 def _magnification(embedded: Array, size: Array) -> Array:
-    """Ratio of the sizes of neighborhoods, (n_block, 1); raise ValueError if out of range."""
+    """Ratio of the sizes of neighborhoods, (n_block, 1); raise ValueError if out of range.
+
+    It is zero if one of them collapses to a point; in the data, it then has no stretch factors.
+    """
+    extended = size > 0
     with np.errstate(over="ignore"):
-        ratio = (embedded / size)[:, :, 0]
-    invalid = np.flatnonzero(np.isinf(ratio) | (ratio == 0))
+        ratio = np.divide(embedded, size, out=np.zeros_like(size), where=extended)[:, :, 0]
+    underflow = (ratio == 0) & (extended & (embedded > 0))[:, :, 0]
+    invalid = np.flatnonzero(np.isinf(ratio) | underflow)
     if len(invalid):
         row = invalid[0]
         raise ValueError(

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from manifoldry.util.array_like import (
     is_layer,
     obsm_entry,
 )
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -149,9 +149,7 @@ class DataEmbeddingPair:
 
         return np.concatenate(map_rows(nearest, np.arange(self.n), self.n))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fields only, without cached distances and neighbors."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    __getstate__ = state_of_fields  # without distances and neighbors
 
     def with_pca_embedding(self) -> "DataEmbeddingPair | None":
         """The same data embedded by PCA; None if X has no coordinates or too few."""

@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -157,10 +157,7 @@ class PointIndex(NeighborIndex):
     def _lookup(self) -> RowLookup:
         return RowLookup.of(self.X)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle only the fields; trees and converted arrays are recomputed."""
-        own = fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
-        return {field.name: getattr(self, field.name) for field in own}
+    __getstate__ = state_of_fields  # trees and converted arrays are recomputed
 
 
 def search_radii(distances: Array, unit: float) -> Array:

@@ -1,7 +1,6 @@
 """Geodesic distances: shortest paths along a neighbor graph, also from new points."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +10,7 @@ from manifoldry.exceptions import DisconnectedGraphError
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import Mask
-from manifoldry.util.cached import cached_property
+from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, plan_memory, power_of_two_scale, row_blocks
 
@@ -77,8 +76,7 @@ class Geodesics:
         lengths, unit = edge_lengths(self.graph)
         return _as_rows(_paths_from(lengths, self.targets), unit)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"graph": self.graph, "targets": self.targets}
+    __getstate__ = state_of_fields
 
     def from_new(self, X: Matrix) -> Array:
         """Distances from new points to the targets, (n_new, n_targets).

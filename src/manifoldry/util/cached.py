@@ -1,6 +1,7 @@
 """Attributes that are computed once, without a lock."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -31,3 +32,12 @@ class cached_property(Generic[T]):  # noqa: N801  # the name of the one it repla
         if instance is None:
             return self
         return instance.__dict__.setdefault(self.name, self.compute(instance))
+
+
+def state_of_fields(instance: Any) -> dict[str, Any]:
+    """Return what is pickled of a dataclass: its fields, without properties computed from them.
+
+    As ``__getstate__`` of what a fitted model holds, it makes using the model leave its pickle
+    as it was. A loaded model computes the properties again when they are needed.
+    """
+    return {field.name: getattr(instance, field.name) for field in fields(instance)}

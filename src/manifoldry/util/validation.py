@@ -151,9 +151,13 @@ def in_precision(values: Array, dtype: Any) -> Array:
     with np.errstate(over="ignore"):
         cast = values.astype(dtype, copy=False)
     if np.isinf(cast).any():
+        rows = np.flatnonzero(np.isinf(cast.reshape(len(cast), -1)).any(axis=1))
+        some = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+        remedy = "" if cast.dtype == np.float64 else "pass double precision, "
         raise ValueError(
-            f"results leave the range of {np.dtype(dtype)}, because values of the data are near "
-            "its end; divide X by a constant, or pass it in double precision"
+            f"results leave the range of {cast.dtype} in {len(rows)} of {len(cast)} rows ({some}), "
+            "because values of the data are near its end, or rows are very far from the training "
+            f"data; {remedy}divide the data by a constant before fitting, or leave out such rows"
         )
     return cast
 

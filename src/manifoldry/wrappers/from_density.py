@@ -26,7 +26,7 @@ from manifoldry.density.held_out_width import WidthSearch, WidthTrial
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.extension.regression import regression_inverse
-from manifoldry.extension.relative_distance import distance_by_estimator, distances_on_map
+from manifoldry.extension.relative_distance import DistanceOnMap, distance_by_estimator
 from manifoldry.util.checks import (
     as_generator,
     check_count,
@@ -277,7 +277,7 @@ class FromDensity(
                 f"X has {Z.shape[1]} columns, but the embedding has "
                 f"n_components={self._n_features_out}; pass one column per coordinate"
             )
-        distances = distances_on_map(self.embedding_, Z, requested=return_distance)
+        distances = DistanceOnMap(self.embedding_).of(Z, requested=return_distance)
         data = in_precision(self._inverse.predict(Z.astype(np.float64)), Z.dtype)
         return data if distances is None else (data, distances)
 
