@@ -206,11 +206,13 @@ def test_far_points_of_the_other_methods_stay_on_the_rim(roll, method):
     X = roll[:N]
     model = method(perplexity=PERPLEXITY, random_state=0).fit(X)
     direction = np.array([1.0, 0, 0])
-    placed = model.transform(np.outer([1e2, 1e4, 1e6], direction))
+    placed = model.transform(np.outer([1e2, 1e4, 1e6, 1e7], direction))
     Y = model.embedding_
     size = np.linalg.norm(Y - Y.mean(axis=0), axis=1).max()
     assert (np.linalg.norm(placed - Y.mean(axis=0), axis=1) < 1.3 * size).all()
-    np.testing.assert_allclose(placed[2], placed[1], atol=0.02 * size)
+    # Nearer points have other probabilities, of which the fourth digit may decide for one of two
+    # minima of t-SNE.
+    np.testing.assert_allclose(placed[3], placed[2], atol=0.02 * size)
     near = np.argsort(-(X @ direction))[:PERPLEXITY]
     spread = np.linalg.norm(Y[near] - Y[near].mean(axis=0), axis=1).max()
     assert np.linalg.norm(placed[2] - Y[near].mean(axis=0)) < spread + 0.3 * size
