@@ -10,5 +10,6 @@ mpl.use("Agg")
 def _close_figures():
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # those of examples in docstrings
     yield
     plt.close("all")
