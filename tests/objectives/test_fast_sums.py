@@ -164,6 +164,12 @@ class TestChoice:
         assert np.isnan(Fastest().sums(StudentKernel(), Y).kernel_sums).any()
 
 
+def test_a_mesh_that_does_not_fit_in_memory_is_refused():
+    Y = np.array([[0.0, 0.0], [1e9, 1e9]])
+    with pytest.raises(MemoryError, match=r"extent 1e\+09 .*pair_sums=Fastest\(\)"):
+        FFTInterpolation().sums(StudentKernel(), Y)
+
+
 def test_transforms_are_kept_for_embeddings_of_similar_size_but_not_in_models():
     Y, fft = clusters(2), FFTInterpolation()
     fft.sums(StudentKernel(), Y)

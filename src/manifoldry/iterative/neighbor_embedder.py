@@ -29,6 +29,8 @@ from manifoldry.iterative.neighbor_weights import (
 )
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
 from manifoldry.objectives.bifurcation import Bifurcation
+from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION
+from manifoldry.objectives.fastest import Fastest
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.homotopy import Homotopy, HomotopyRun
@@ -286,7 +288,7 @@ class NeighborEmbedder(IterativeEmbedder):
         return ProbabilityRows(neighbors.graph, neighbors.weights)
 
     def _growth_of_time(self, n: int) -> float:
-        exact = self.n_components_ > 3 or n <= 2000  # see objectives.Fastest
+        exact = self.n_components_ > MAX_COMPILED_DIMENSION or n <= Fastest.exact_up_to
         return 2.0 if exact else 1.2  # graph and search included
 
     @property

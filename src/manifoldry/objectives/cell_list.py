@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION, ApproximateSums
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.util.checks import check_positive
@@ -109,7 +109,11 @@ class CellSums(ApproximateSums):
 
     def cells(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> CellList | None:
         """The cells of the points `Y`; None if the sums have to be exact."""
-        if type(kernel) is not GaussianKernel or is_matrix(weights) or Y.shape[1] > 3:
+        if (
+            type(kernel) is not GaussianKernel
+            or is_matrix(weights)
+            or Y.shape[1] > MAX_COMPILED_DIMENSION
+        ):
             return None
         return CellList.of(Y, self.width)
 

@@ -4,11 +4,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 from manifoldry.objectives.cell_list import CellSums
-from manifoldry.objectives.exact import ApproximateSums
-from manifoldry.objectives.fft_interpolation import MAX_MESH_DIMENSION, FFTInterpolation
+from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION, ApproximateSums
+from manifoldry.objectives.fft_interpolation import FFTInterpolation
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import PairSums, Sums, is_matrix
 from manifoldry.util.typing import Array, Matrix
+
+_EXACT, _FFT, _CELLS = "exact sums", "interpolation on a mesh", "neighboring cells"
 
 
 class ChosenSums(NamedTuple):
@@ -69,8 +71,8 @@ class Fastest(ApproximateSums):
             return ChosenSums(self.exact, "exact: there are weights for pairs of points")
         if n <= self.exact_up_to:
             return ChosenSums(self.exact, f"exact: at most exact_up_to={self.exact_up_to} points")
-        if d > MAX_MESH_DIMENSION:
-            return ChosenSums(self.exact, f"exact: more than {MAX_MESH_DIMENSION} dimensions")
+        if d > MAX_COMPILED_DIMENSION:
+            return ChosenSums(self.exact, f"exact: more than {MAX_COMPILED_DIMENSION} dimensions")
         seconds = self._seconds(kernel, Y)
         best = min(seconds, key=lambda name: seconds[name])
         others = ", ".join(f"{name} {s:.2g} s" for name, s in seconds.items() if name != best)
@@ -100,9 +102,6 @@ class Fastest(ApproximateSums):
             if cells is not None:
                 seconds[_CELLS] = least + 1e-9 * cells.n_pairs * costs.cell_pair
         return seconds
-
-
-_EXACT, _FFT, _CELLS = "exact sums", "interpolation on a mesh", "neighboring cells"
 
 
 def default_pair_sums() -> PairSums:

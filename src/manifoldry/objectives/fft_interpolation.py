@@ -13,9 +13,10 @@ from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import plan_memory
 
-MAX_MESH_DIMENSION = 3
 _NEGLIGIBLE = 1e-9  # kernel value that is treated as zero
+_BYTES_PER_NODE = 32.0  # charges, their transform, that of the kernel, and the potential
 
 
 class _Transformed(NamedTuple):
@@ -84,7 +85,7 @@ class FFTInterpolation(ApproximateSums):
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         if is_matrix(weights):
             return self.exact.sums(kernel, Y, weights)
-        mesh = Mesh.of(Y, self._spacing(kernel, Y))
+        mesh = self._mesh(kernel, Y)
         potential = self._transformed(kernel, mesh).potential(mesh.charges(weights))
         values, slopes = mesh.values_and_slopes(potential, weights)
         force = (-0.5 * slopes).astype(Y.dtype, copy=False)
@@ -93,7 +94,7 @@ class FFTInterpolation(ApproximateSums):
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         if is_matrix(weights):
             return self.exact.moments(kernel, Y, weights)
-        mesh = Mesh.of(Y, self._spacing(kernel, Y))
+        mesh = self._mesh(kernel, Y)
         charges = mesh.charges(weights)
         columns = []
         for axis in range(mesh.d):
@@ -106,6 +107,14 @@ class FFTInterpolation(ApproximateSums):
         spacing = self._spacing(kernel, Y)
         cells = extents(Y) / spacing
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
+
+    def _mesh(self, kernel: Kernel, Y: Array) -> Mesh:
+        plan_memory(
+            _BYTES_PER_NODE * self.n_nodes(kernel, Y),
+            f"a mesh over an embedding of extent {extents(Y).max():.3g}",
+            "pass pair_sums=Fastest(), which uses exact sums then, or a larger spacing",
+        )
+        return Mesh.of(Y, self._spacing(kernel, Y))
 
     def _spacing(self, kernel: Kernel, Y: Array) -> float:
         """The distance of the nodes, which changes in steps of √2 for small embeddings."""
