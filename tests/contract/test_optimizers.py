@@ -288,3 +288,16 @@ def test_the_callback_cannot_change_the_map(optimizer, elastic, start):
 
     with pytest.raises(ValueError, match="read-only"):
         optimizer.minimize(elastic, start, callback=write)
+
+
+@every_optimizer
+def test_a_search_continues_from_a_saved_state(optimizer, elastic, start):
+    states = []
+    whole = optimizer.minimize(elastic, start, lambda it: states.append(it.saved_state()))
+    for at in {0, 1, 7, len(states) // 2, len(states) - 1} & set(range(len(states))):
+        steps = []
+        rest = optimizer.resume(elastic, states[at], lambda it, seen=steps: seen.append(it.step))
+        assert np.array_equal(rest.embedding, whole.embedding)
+        assert rest.trace == whole.trace
+        assert steps == whole.trace[at + 1 :]
+        assert (rest.status, rest.n_evaluations) == (whole.status, whole.n_evaluations)

@@ -16,6 +16,7 @@ from manifoldry.extension.regression import regression_inverse
 from manifoldry.extension.regressor import check_can_fit
 from manifoldry.iterative.forecast import Forecast, Phase
 from manifoldry.iterative.monitor import Monitor
+from manifoldry.iterative.resume import ResumableSearches
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy, Path, rank
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution
@@ -140,10 +141,11 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     def _fit(self, X: Any) -> None:
         data = self._read(X)
+        searches = ResumableSearches.of(self, data)
         self.n_components_ = self._resolve_n_components(data)
         posed = self._pose(data)
         start = self._start(posed)
-        with self._monitor(posed) as monitor:
+        with self._monitor(posed, searches) as monitor:
             result = self._search(posed, start, monitor)
             monitor.end(result.solution.status)
         self._store(posed, result, monitor)
@@ -179,7 +181,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     def _minimize(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         monitor.begin()
-        return self._optimizer().minimize(objective, start, monitor)
+        return monitor.resumable(self._optimizer()).minimize(objective, start, monitor)
 
     def _optimizer(self) -> Optimizer:
         """The search, or that at each value of a homotopy, with the estimator's `max_iter`."""
@@ -204,7 +206,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         """The searches of the fit, from which progress and time are predicted."""
         return [Phase.search("search", self._optimizer())]
 
-    def _monitor(self, posed: Any) -> Monitor:
+    def _monitor(self, posed: Any, searches: ResumableSearches | None) -> Monitor:
         progress = ProgressReporter(type(self).__name__, bool(self.verbose))
         forecast = Forecast(self._phases(posed))
         sklearn_callback = (
@@ -212,7 +214,13 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         )
         callback, n = Callback.of(self.callback), posed.data.n_samples
         return Monitor(
-            callback, progress, forecast, n, sklearn_callback, growth=self._growth_of_time(n)
+            callback,
+            progress,
+            forecast,
+            n,
+            sklearn_callback,
+            searches,
+            growth=self._growth_of_time(n),
         )
 
     def _growth_of_time(self, n: int) -> float:

@@ -88,6 +88,7 @@ class Forecast:
     done: int = 0
     """Steps of all searches."""
     parameter: float = np.nan
+    _timed: int = 0  # steps whose time was measured
     _phase: int = 0
     _search: int = 0  # number of the search in its phase, from 1
     _step: int = 0  # steps of this search
@@ -104,11 +105,13 @@ class Forecast:
         self._before, self._step = self._before + self._step, 0
         self._search, self.parameter = self._search + 1, parameter
 
-    def advance(self) -> None:
-        """Count a step."""
+    def advance(self, timed: bool = True) -> None:
+        """Count a step; one that was not `timed` is from before the fit was interrupted."""
         now = self.clock()
         self.done, self._step = self.done + 1, self._step + 1
-        self._times = (now, now) if self.done == 1 else (self._times[0], now)
+        self._timed += timed
+        if timed:
+            self._times = (now, now) if self._timed == 1 else (self._times[0], now)
         self._reached = max(self._reached, self._expected_fraction)
 
     @property
@@ -131,7 +134,7 @@ class Forecast:
     @property
     def seconds_left(self) -> float:
         """Predicted time of the remaining steps, NaN if there is no prediction yet."""
-        timed, elapsed = self.done - 1, self._times[1] - self._times[0]
+        timed, elapsed = self._timed - 1, self._times[1] - self._times[0]
         if timed < 1 or (timed < self.min_steps and elapsed < self.min_seconds):
             return np.nan
         return elapsed / timed * self._steps_left

@@ -1,6 +1,6 @@
 """Callbacks, progress bar, time estimate and trace of a search."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -10,7 +10,8 @@ import numpy as np
 
 from manifoldry.exceptions import LongFitWarning, warn
 from manifoldry.iterative.forecast import Forecast, duration
-from manifoldry.optimize.optimizer import Callback, Iterate, Step
+from manifoldry.iterative.resume import Resumable, ResumableSearches
+from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Step, trace_array
 from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.threads import thread_count
 from manifoldry.util.typing import Array
@@ -36,6 +37,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         Number of points, for the message about a long fit.
     sklearn_callback : callable or None
         Calls scikit-learn's callbacks; a true result stops the search.
+    searches : ResumableSearches or None
+        The searches in a checkpoint; None without one.
     """
 
     callback: Callback
@@ -43,6 +46,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     forecast: Forecast
     n_samples: int
     sklearn_callback: Callable[[Iterate], bool] | None = None
+    searches: ResumableSearches | None = None
     steps: list[Step] = field(default_factory=list)
     parameter: float = np.nan
     """The current parameter of a homotopy; NaN without one."""
@@ -65,6 +69,19 @@ class Monitor(AbstractContextManager["Monitor"]):
         self.forecast.begin(parameter)
         self._before = self.n_iter, self.n_evaluations
 
+    def resumable(self, optimizer: Optimizer) -> Optimizer:
+        """The optimizer; with a checkpoint, one whose searches are saved and continued."""
+        if self.searches is None:
+            return optimizer
+        return Resumable(optimizer, self.searches, lambda: self.parameter, self._replay)
+
+    def _replay(self, steps: Sequence[Step]) -> None:
+        """Record steps that were taken before the fit was interrupted, without callbacks."""
+        for step in steps:
+            self.steps.append(self._numbered(step))
+            if step.iteration > 0:
+                self.forecast.advance(timed=False)
+
     @property
     def n_iter(self) -> int:
         """Number of steps so far."""
@@ -75,13 +92,16 @@ class Monitor(AbstractContextManager["Monitor"]):
         """Number of evaluations of the objective so far."""
         return self.steps[-1].evaluations if self.steps else 0
 
-    def __call__(self, iterate: Iterate) -> None:
-        step = iterate.step
-        step = step._replace(
+    def _numbered(self, step: Step) -> Step:
+        """The step, numbered after those of the previous searches."""
+        return step._replace(
             iteration=step.iteration + self._before[0],
             evaluations=step.evaluations + self._before[1],
             parameter=self.parameter,
         )
+
+    def __call__(self, iterate: Iterate) -> None:
+        step = self._numbered(iterate.step)
         self.steps.append(step)
         if iterate.step.iteration > 0:
             self.forecast.advance()
@@ -136,9 +156,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     @property
     def trace(self) -> Array:
         """All steps as a structured array."""
-        counts = ("iteration", "evaluations")
-        kinds = [(name, int if name in counts else float) for name in Step._fields]
-        return np.array(self.steps, dtype=kinds)
+        return trace_array(self.steps)
 
     def end(self, status: str) -> None:
         """Report the end of the fit."""
@@ -157,6 +175,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         where: TracebackType | None,
     ) -> None:
         self.progress.__exit__(kind, error, where)
+        if self.searches is not None:
+            self.searches.write()
 
 
 def _is_true(result: Any) -> bool:

@@ -264,7 +264,7 @@ class NeighborEmbedder(IterativeEmbedder):
         return self._homotopy_rule().run(
             posed.objective.with_weight,
             start,
-            self._optimizer(),
+            monitor.resumable(self._optimizer()),
             posed.rng,
             monitor,
             monitor.begin,

@@ -210,7 +210,7 @@ class TSNE(NeighborEmbedder):
             return Solution(start, np.nan, converged=True, status="no early exaggeration")
         monitor.begin(1 / exaggeration.factor)
         exaggerated = replace(objective, exaggeration=exaggeration.factor)
-        return self._early_optimizer().minimize(exaggerated, start, monitor)
+        return monitor.resumable(self._early_optimizer()).minimize(exaggerated, start, monitor)
 
     def _early_optimizer(self) -> Optimizer:
         optimizer = self._optimizer().with_stopping(self._exaggeration().n_iter, None)

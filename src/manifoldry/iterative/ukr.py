@@ -259,7 +259,7 @@ class UKR(IterativeEmbedder):
     ) -> tuple[Solution, Path]:
         """Follow the homotopy over the size of the box."""
         size = box_size(start) if self.box is None else check_positive("box", self.box)
-        optimizer, rng = self._optimizer(), posed.rng
+        optimizer, rng = monitor.resumable(self._optimizer()), posed.rng
         return grow_box(homotopy, posed.objective, size, start, optimizer, rng, monitor)
 
     def _minimize_from(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Solution:

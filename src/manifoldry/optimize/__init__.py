@@ -40,7 +40,8 @@ record the embeddings in a :class:`Path`: :class:`Homotopy` starts from a single
 first phase of t-SNE.
 
 **Callbacks.** :class:`Callback` sets which function an estimator calls during the search, how
-often, and what happens after Ctrl-C.
+often, and what happens after Ctrl-C. :class:`Checkpoint` also saves the state of the fit in a file
+at intervals, from which an interrupted fit continues.
 
 Examples
 --------
@@ -65,6 +66,7 @@ The same objects in an estimator:
 >>> model = SNE(init="random", optimizer=LBFGS(Heat(start=5.0), memory=20))
 """
 
+from manifoldry.optimize.checkpoint import Checkpoint
 from manifoldry.optimize.constrained import Constrained, ConstrainedHomotopy
 from manifoldry.optimize.filter import DiagonalHessian, Filter, Identity, Jacobi
 from manifoldry.optimize.guidance import EveryStep, Guidance, Never, OnSlowProgress, Schedule
@@ -88,6 +90,7 @@ __all__ = [
     "LBFGS",
     "Armijo",
     "Callback",
+    "Checkpoint",
     "ConjugateGradient",
     "Constrained",
     "ConstrainedHomotopy",

@@ -5,6 +5,7 @@ Embeddings may be arrays of any array API namespace; values, slopes and lengths 
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import nan
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -16,6 +17,7 @@ from manifoldry.optimize.optimizer import (
     Iterate,
     Optimizer,
     Point,
+    SearchState,
     Solution,
     Step,
     StepCallback,
@@ -64,6 +66,14 @@ class Stepper(ABC):
     def filter_changed(self) -> None:
         """Adapt to a filter that has changed."""
 
+    def saved_state(self) -> SearchState | None:
+        """What it keeps from earlier steps; None if that cannot be saved."""
+        return None
+
+    def restore(self, state: SearchState) -> None:
+        """Continue from a saved state."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be restored")
+
 
 @dataclass(frozen=True)
 class Descent(Optimizer):
@@ -97,10 +107,23 @@ class Descent(Optimizer):
     def minimize(
         self, objective: Objective, Y: Array, callback: StepCallback | None = None
     ) -> Solution:
-        Y = checked_start(objective, Y)
+        return self._search(objective, checked_start(objective, Y), callback)
+
+    def resume(
+        self, objective: Objective, state: SearchState, callback: StepCallback | None = None
+    ) -> Solution:
+        return self._search(objective, state["Y"], callback, state)
+
+    def _search(
+        self,
+        objective: Objective,
+        Y: Array,
+        callback: StepCallback | None,
+        state: SearchState | None = None,
+    ) -> Solution:
         record = _SearchRecord(Evaluator(objective), Y, callback, self.returns_best)
         try:
-            status = self._descend(objective, Y, record)
+            status = self._descend(objective, Y, record, state)
         except KeyboardInterrupt:
             return record.solution(Status(False, "interrupted"), interrupted=True)
         return record.solution(status)
@@ -125,12 +148,21 @@ class Descent(Optimizer):
     def with_cached_filter(self) -> Self:
         return replace(self, filter=self.filter.cached())
 
-    def _descend(self, objective: Objective, Y: Array, record: "_SearchRecord") -> Status:
+    def _descend(
+        self, objective: Objective, Y: Array, record: "_SearchRecord", state: SearchState | None
+    ) -> Status:
         filter = self.filter.operator_for(objective)
         stepper = self._stepper(record.evaluator, filter)
-        point = _first_point(record.evaluator, Y)
-        check = self.stopping.start(point)
-        record.add(point, 0.0)
+        if state is None:
+            point = _first_point(record.evaluator, Y)
+            check = self.stopping.start(point)
+            record.parts = _SearchParts(filter, stepper, check)
+            record.add(point, 0.0)
+        else:
+            point = Point(Y, float(state["value"]), state["G"])
+            check = self.stopping.start(point)
+            record.parts = _SearchParts(filter, stepper, check)
+            record.restore(state)
         while (status := check.status(filter.finished)) is None:
             move = stepper.step(point)
             if isinstance(move, NoStep):
@@ -148,8 +180,28 @@ class Descent(Optimizer):
         return status
 
 
+class _SearchParts(NamedTuple):
+    """The parts of a search that remember past steps."""
+
+    filter: FilterOperator
+    stepper: Stepper
+    check: ConvergenceCheck
+
+    def saved_state(self) -> SearchState | None:
+        """What they remember; None if one of them cannot be saved."""
+        steps = self.stepper.saved_state() if self.filter.fixed else None
+        return None if steps is None else {**steps, **self.check.saved_state()}
+
+    def restore(self, state: SearchState) -> None:
+        """Continue from a saved state."""
+        self.stepper.restore(state)
+        self.check.restore(state)
+
+
 class _SearchRecord:
     """The embedding to return and the trace of the search."""
+
+    parts: _SearchParts
 
     def __init__(
         self, evaluator: Evaluator, Y: Array, callback: StepCallback | None, keep_best: bool
@@ -165,7 +217,29 @@ class _SearchRecord:
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
         self.trace.append(step)
         if self.callback is not None:
-            self.callback(Iterate(read_only(point.Y), step))
+            self.callback(Iterate(read_only(point.Y), step, partial(self._saved_state, point)))
+
+    def _saved_state(self, point: Point) -> SearchState | None:
+        parts = self.parts.saved_state()
+        if parts is None:
+            return None
+        own = {
+            "Y": point.Y,
+            "G": point.G,
+            "value": point.value,
+            "best_Y": self.Y,
+            "best_value": self.value,
+            "trace": list(self.trace),
+            "n_evaluations": self.evaluator.count,
+        }
+        return own | parts
+
+    def restore(self, state: SearchState) -> None:
+        """Continue from a saved state."""
+        self.Y, self.value = state["best_Y"], float(state["best_value"])
+        self.trace = list(state["trace"])
+        self.evaluator.count = int(state["n_evaluations"])
+        self.parts.restore(state)
 
     def solution(self, status: Status, interrupted: bool = False) -> Solution:
         return Solution(
@@ -213,6 +287,14 @@ def _relative_decrease(before: float, after: float) -> float:
     return (before - after) / abs(before) if before != 0 else 0.0
 
 
+class LastStep(NamedTuple):
+    """The last step of a line search: its length, and the slopes at its start and its end."""
+
+    length: float
+    first_slope: float
+    slope: float
+
+
 class SearchDirection:
     """Search directions −F·G; subclasses also use past steps.
 
@@ -226,8 +308,7 @@ class SearchDirection:
 
     def __init__(self, optimizer: "LineSearchDescent", filter: FilterOperator) -> None:
         self.optimizer, self.filter = optimizer, filter
-        self.last_trial: Trial | None = None
-        self.last_slope = 0.0
+        self.last: LastStep | None = None
 
     def compute(self, point: Point) -> Array:
         """The search direction at `point`."""
@@ -239,16 +320,16 @@ class SearchDirection:
 
     def initial_length(self, ray: Ray) -> float:
         """Initial trial length of the line search."""
-        if self.last_trial is None:
+        if self.last is None:
             return 1.0 if self.filter.newton_like else self._small_step_length(ray)
-        length = self._barzilai_borwein_length(self.last_trial)
+        length = self._barzilai_borwein_length(self.last)
         return min(length, 1.0) if self.filter.newton_like else length
 
-    def _barzilai_borwein_length(self, last: Trial) -> float:
+    def _barzilai_borwein_length(self, last: LastStep) -> float:
         """Length at which the last slope would have vanished: Barzilai and Borwein's step."""
         longest = self.optimizer.max_growth * last.length
-        rise = last.slope - self.last_slope
-        return min(-self.last_slope / rise * last.length, longest) if rise > 0 else longest
+        rise = last.slope - last.first_slope
+        return min(-last.first_slope / rise * last.length, longest) if rise > 0 else longest
 
     def _small_step_length(self, ray: Ray) -> float:
         """Length that moves the embedding by a fraction of its size, or by one if that is zero."""
@@ -257,7 +338,7 @@ class SearchDirection:
 
     def update(self, ray: Ray, trial: Trial) -> None:
         """Record a step."""
-        self.last_trial, self.last_slope = trial, ray.slope
+        self.last = LastStep(trial.length, ray.slope, trial.slope)
 
     def reset(self) -> bool:
         """Return to −F·G; False if the last direction was −F·G already."""
@@ -266,7 +347,16 @@ class SearchDirection:
     def filter_changed(self) -> None:
         """Adapt to a filter that has changed."""
         if self.filter.newton_like:  # its natural length is one
-            self.last_trial = None
+            self.last = None
+
+    def saved_state(self) -> SearchState:
+        """What it keeps from earlier steps."""
+        return {} if self.last is None else {"last": self.last}
+
+    def restore(self, state: SearchState) -> None:
+        """Continue from a saved state."""
+        if "last" in state:
+            self.last = LastStep(*map(float, state["last"]))
 
 
 @dataclass(frozen=True)
@@ -330,3 +420,9 @@ class _LineSearchStepper(Stepper):
 
     def filter_changed(self) -> None:
         self.direction.filter_changed()
+
+    def saved_state(self) -> SearchState:
+        return self.direction.saved_state()
+
+    def restore(self, state: SearchState) -> None:
+        self.direction.restore(state)

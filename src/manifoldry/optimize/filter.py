@@ -49,6 +49,11 @@ class FilterOperator(ABC):
         return False
 
     @property
+    def fixed(self) -> bool:
+        """Whether it has no schedule, so that it is the same throughout a search."""
+        return type(self).advance is FilterOperator.advance
+
+    @property
     def finished(self) -> bool:
         """Whether the schedule has ended, so that the search may converge."""
         return True

@@ -15,7 +15,7 @@ from manifoldry.optimize.descent import (
 )
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
-from manifoldry.optimize.optimizer import Evaluator, Point
+from manifoldry.optimize.optimizer import Evaluator, Point, SearchState
 from manifoldry.util.arrays import cast, hstack_columns, inner, namespace, norm
 from manifoldry.util.checks import (
     check_below,
@@ -117,17 +117,29 @@ class _PolakRibiereDirection(SearchDirection):
 
     def initial_length(self, ray: Ray) -> float:
         """The length at which the slope predicts the same decrease as for the last step."""
-        if self.last_trial is None:
+        if self.last is None:
             return super().initial_length(ray)
-        return self.last_trial.length * self.last_slope / ray.slope
+        return self.last.length * self.last.first_slope / ray.slope
 
     def reset(self) -> bool:
-        self.P = self.last_trial = None
+        self.P = self.last = None
         return not self.steepest
 
     def filter_changed(self) -> None:
         super().filter_changed()
         self.P = None
+
+    def saved_state(self) -> SearchState:
+        state = super().saved_state() | {"steepest": self.steepest}
+        if self.P is not None:
+            state |= {"P": self.P, "last_G": self.G, "descent": self.descent}
+        return state
+
+    def restore(self, state: SearchState) -> None:
+        super().restore(state)
+        self.steepest = bool(state["steepest"])
+        if "P" in state:
+            self.P, self.G, self.descent = state["P"], state["last_G"], float(state["descent"])
 
 
 @dataclass(frozen=True)
@@ -226,8 +238,19 @@ class _LBFGSDirection(SearchDirection):
     def reset(self) -> bool:
         remembered = bool(self.pairs)
         self.pairs.clear()
-        self.last_trial = None
+        self.last = None
         return remembered
+
+    def saved_state(self) -> SearchState:
+        pairs = enumerate(self.pairs)
+        named = {f"{name}{i}": value for i, pair in pairs for name, value in pair._asdict().items()}
+        return super().saved_state() | named | {"n_pairs": len(self.pairs)}
+
+    def restore(self, state: SearchState) -> None:
+        super().restore(state)
+        for i in range(int(state["n_pairs"])):
+            curvature = float(state[f"curvature{i}"])
+            self.pairs.append(_CurvaturePair(state[f"s{i}"], state[f"y{i}"], curvature))
 
 
 @dataclass(frozen=True)
@@ -317,3 +340,10 @@ class _MomentumStepper(Stepper):
 
     def filter_changed(self) -> None:
         """Keep the velocity, which does not depend on the filter."""
+
+    def saved_state(self) -> SearchState:
+        return {} if self.state is None else {"velocity": self.state[0], "gains": self.state[1]}
+
+    def restore(self, state: SearchState) -> None:
+        if "velocity" in state:
+            self.state = state["velocity"], state["gains"]

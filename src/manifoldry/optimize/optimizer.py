@@ -1,7 +1,7 @@
 """The interface of optimizers and the solutions they return."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -94,6 +94,17 @@ class Step(NamedTuple):
     parameter: float = np.nan
 
 
+def trace_array(steps: Sequence[Step]) -> Array:
+    """The steps as a structured array."""
+    counts = ("iteration", "evaluations")
+    kinds = [(name, int if name in counts else float) for name in Step._fields]
+    return np.array(steps, dtype=kinds)
+
+
+SearchState: TypeAlias = dict[str, Any]
+"""What a search needs to continue: numbers and arrays that later steps do not change, by name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Iterate:
     """The current state of a search, as passed to callbacks.
@@ -108,6 +119,10 @@ class Iterate:
 
     embedding: Array = field(repr=False)
     step: Step
+    saved_state: Callable[[], SearchState | None] = field(default=lambda: None, repr=False)
+    """Returns what :meth:`Optimizer.resume` needs to continue from here; None if it cannot.
+
+    To be called before the callback returns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +223,12 @@ class Optimizer(ABC):
 
         On Ctrl-C the best embedding so far is returned, with ``interrupted`` set.
         """
+
+    def resume(
+        self, objective: Objective, state: SearchState, callback: StepCallback | None = None
+    ) -> Solution:
+        """Continue a search from the ``saved_state`` of one of its iterates."""
+        raise NotImplementedError(f"{type(self).__name__} cannot continue a search")
 
     @abstractmethod
     def with_stopping(self, max_iter: int | None, tol: float | None) -> Self:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry.optimize.optimizer import Point
+from manifoldry.optimize.optimizer import Point, SearchState
 from manifoldry.util.arrays import extent, norm, precision
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 
@@ -94,6 +94,8 @@ class Stopping:
 class ConvergenceCheck:
     """The stopping criteria applied to one search."""
 
+    _saved = ("n_steps", "n_small_steps", "largest_gradient", "largest_scaled_gradient")
+
     def __init__(self, rule: Stopping, start: Point) -> None:
         self.rule, self.point, self.n_steps = rule, start, 0
         self.largest_gradient = start.gradient_norm
@@ -117,6 +119,19 @@ class ConvergenceCheck:
             self.largest_scaled_gradient, self._scaled_gradient(point)
         )
         self.point, self.n_steps = point, self.n_steps + 1
+
+    def saved_state(self) -> SearchState:
+        """What the check remembers of past steps."""
+        numbers = {name: getattr(self, name) for name in self._saved}
+        elapsed = time.monotonic() - self.start_time
+        return {**numbers, "recent": np.array(self.recent), "elapsed": elapsed}
+
+    def restore(self, state: SearchState) -> None:
+        """Continue from a saved state."""
+        for name in self._saved:
+            setattr(self, name, np.asarray(state[name]).item())
+        self.recent.extend((float(value), float(norm)) for value, norm in state["recent"])
+        self.start_time -= float(state["elapsed"])
 
     @staticmethod
     def _scaled_gradient(point: Point) -> float:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry.iterative.monitor import Monitor
 from manifoldry.optimize.methods import LBFGS
-from manifoldry.optimize.optimizer import StepCallback
+from manifoldry.optimize.optimizer import Optimizer, StepCallback
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.rank_growth import descent_coordinates
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
@@ -251,7 +252,10 @@ class _Search:
             self.on_round(self.problem, self.rounds[-1] if self.rounds else None, penalty)
         objective = self.problem.lagrangian(self.multipliers, penalty, self.variance_per_edge)
         most = min(self._steps_left, self.problem.steps_per_round)
-        search = LBFGS(self.problem.filter, stopping=replace(self.method.stopping, max_iter=most))
+        stopping = replace(self.method.stopping, max_iter=most)
+        search: Optimizer = LBFGS(self.problem.filter, stopping=stopping)
+        if isinstance(self.callback, Monitor):
+            search = self.callback.resumable(search)
         start = self._with_descent_coordinates(penalty) if grow else None
         start = self._with_extra_coordinates(self.R) if start is None else start
         solution = search.minimize(objective, start, self.callback)

@@ -29,7 +29,7 @@ class SavedVersion:
 
 def state_with_version(estimator: BaseEstimator) -> dict[str, Any]:
     """Return what is pickled: the version that writes it, then the attributes."""
-    version = SavedVersion(type(estimator).__name__, _version())
+    version = SavedVersion(type(estimator).__name__, package_version())
     return {_KEY: version, **BaseEstimator.__getstate__(estimator)}
 
 
@@ -45,7 +45,7 @@ def _load_version(estimator: str, version: str) -> SavedVersion:
     first = getattr(_loading, "first", lambda: None)
     saved = SavedVersion(estimator, version)
     if first() is None:
-        if version != _version():
+        if version != package_version():
             _warn(estimator, f"manifoldry {version}")
         # A weak reference: it ends with the loading, also if that fails.
         _loading.first = weakref.ref(saved)
@@ -54,13 +54,14 @@ def _load_version(estimator: str, version: str) -> SavedVersion:
 
 def _warn(estimator: str, writer: str) -> None:
     warn(
-        f"this {estimator} was saved by {writer} and is loaded by {_version()}, whose attributes "
-        "may differ; fit it again with this version",
+        f"this {estimator} was saved by {writer} and is loaded by {package_version()}, whose "
+        "attributes may differ; fit it again with this version",
         VersionWarning,
     )
 
 
-def _version() -> str:
+def package_version() -> str:
+    """The version of this package."""
     import manifoldry
 
     return manifoldry.__version__

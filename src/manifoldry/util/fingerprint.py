@@ -1,0 +1,53 @@
+"""Descriptions of data and parameters, by which two fits can be compared."""
+
+import hashlib
+import re
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.util.validation import row_blocks
+
+
+def describe(value: Any) -> str:
+    """A text that is the same for the same value in another process.
+
+    Arrays are described by shape, type and a digest of their entries, random generators by their
+    state, fitted estimators also by their embedding, and everything else by its repr.
+
+    Examples
+    --------
+    >>> describe(0.5), describe(len)
+    ('0.5', '<built-in function len>')
+    >>> describe(np.zeros((2, 3)))
+    'float64 array of shape (2, 3), digest f91e65e5'
+    """
+    if isinstance(value, np.random.Generator):
+        return f"Generator, digest {_digest(repr(value.bit_generator.state).encode())}"
+    if isinstance(value, np.random.RandomState):
+        return f"RandomState, digest {_digest(repr(value.get_state(legacy=False)).encode())}"
+    if sparse.issparse(value):
+        value = sparse.csr_array(value)
+        return _array_text(value, "sparse array", value.data, value.indices, value.indptr)
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        value = np.asarray(value)
+        return _array_text(value, "array", value)
+    text = re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))
+    Y = getattr(value, "embedding_", None)
+    return text if Y is None else f"{text} with the embedding {describe(Y)}"
+
+
+def _array_text(value: Any, kind: str, *parts: np.ndarray) -> str:
+    return f"{value.dtype} {kind} of shape {value.shape}, digest {_digest(*parts)}"
+
+
+def _digest(*parts: Any) -> str:
+    sums = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        if isinstance(part, bytes):
+            sums.update(part)
+            continue
+        for block in row_blocks(len(np.atleast_1d(part)), max(part[:1].size, 1)):
+            sums.update(np.ascontiguousarray(part[block]).tobytes())
+    return sums.hexdigest()
