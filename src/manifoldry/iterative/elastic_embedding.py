@@ -69,10 +69,12 @@ class ElasticEmbedding(NeighborEmbedder):
         embeddings; uniform otherwise, since sums over pairs are then much faster.
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
-        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
-        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
-        are scaled to the smallest value of the objective. By default ``"spectral"``.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
+        embedding of an estimator that is not fitted, all scaled to the smallest value of the
+        objective; an array of shape (n_samples, n_components), which is used as it is; or a fitted
+        model, together with its ``weight_``, because the search for the best λ starts at a coarse
+        embedding. By default ``"spectral"``.
+        {fitted_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
         :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a

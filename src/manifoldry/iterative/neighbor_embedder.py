@@ -27,7 +27,14 @@ from manifoldry.iterative.neighbor_weights import (
     warn_of_few_neighbors,
     warn_of_uniformity,
 )
-from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
+from manifoldry.iterative.start import (
+    check_init,
+    is_fitted,
+    map_of_model,
+    starting_map,
+    warn_if_too_large,
+    well_scaled,
+)
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.fastest import Fastest
@@ -222,6 +229,9 @@ class NeighborEmbedder(IterativeEmbedder):
         if isinstance(init, np.ndarray):
             warn_if_too_large(init, posed.objective)
             return init
+        if is_fitted(init):
+            Y = map_of_model(init, posed.data, shape[1])
+            return well_scaled(Y, best_scale(posed.objective, Y), posed.objective.value)
         Y = starting_map(init, posed.data, posed.graph, shape[1], posed.rng)
         return self._scaled(posed.objective, Y)
 

@@ -1,14 +1,16 @@
 """Starts of searches."""
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.input import Input
-from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, warn
+from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, ignoring, warn
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
@@ -21,14 +23,17 @@ OPTIONS = ("spectral", "pca", "random")
 def check_init(init: Any, shape: tuple[int, int], options: tuple[str, ...] = OPTIONS) -> Any:
     """Check the `init` of an estimator: a name, an estimator or an array of this shape."""
     if isinstance(init, str | BaseEstimator) or init is None:
-        if init in options or hasattr(init, "fit_transform"):
+        if init in options or hasattr(init, "fit_transform") or is_fitted(init):
             return init
         names = ", ".join(map(repr, options))
         raise ValueError(
-            f"init={init!r} must be one of {names}, an array of shape {shape}, or an estimator "
-            "with fit_transform"
+            f"init={init!r} must be one of {names}, an array of shape {shape}, a fitted model, or "
+            "an estimator with fit_transform"
         )
-    Y = _as_numbers(init)
+    return _checked_map(_as_numbers(init), shape)
+
+
+def _checked_map(Y: Array, shape: tuple[int, int]) -> Array:
     if Y.shape != shape:
         raise ValueError(
             f"init has shape {Y.shape}; the embedding of {shape[0]} points in {shape[1]} "
@@ -42,6 +47,55 @@ def check_init(init: Any, shape: tuple[int, int], options: tuple[str, ...] = OPT
             "coordinates, or add noise"
         )
     return Y
+
+
+def is_fitted(init: Any) -> bool:
+    """Whether `init` is a fitted estimator."""
+    if not isinstance(init, BaseEstimator):
+        return False
+    try:
+        check_is_fitted(init)
+    except NotFittedError:
+        return False
+    return True
+
+
+def map_of_model(model: BaseEstimator, data: Input, n_components: int) -> Array:
+    """The map of a fitted model, for the data of another fit.
+
+    It is what ``transform`` returns, which for the model's own data is its embedding. If the data
+    or ``transform`` are missing, it is the embedding, provided that it has as many rows.
+    """
+    name, n = type(model).__name__, data.n_samples
+    pairwise = get_tags(model).input_tags.pairwise
+    rows = data.distances if pairwise else data.points
+    if hasattr(model, "transform") and rows is not None:
+        with ignoring(UserWarning):  # about unlike rows, and rows without feature names
+            Y = np.array(model.transform(rows), dtype=np.float64)
+    else:
+        Y = np.array(getattr(model, "embedding_", np.empty((0, 0))), dtype=np.float64)
+        if len(Y) != n:
+            raise ValueError(
+                f"init is a fitted {name} of {len(Y)} points, which cannot place the {n} points of "
+                "this fit; pass a model of the same points, or one with transform and the data"
+            )
+    if Y.shape[1] != n_components:
+        raise ValueError(
+            f"init is a fitted {name} with {Y.shape[1]} coordinates; pass n_components="
+            f"{Y.shape[1]}, or a model with {n_components}"
+        )
+    Y = np.where(np.isnan(Y), np.nanmean(Y, axis=0), Y)  # points that are not embedded
+    return _checked_map(Y, (n, n_components))
+
+
+def well_scaled(
+    Y: Array, scale: float, value: Callable[[Array], float], gain: float = 0.01
+) -> Array:
+    """`scale` times the map, if that lowers the value by more than the fraction `gain`.
+
+    So the map of a model that minimizes the same objective stays as it is.
+    """
+    return scale * Y if value(scale * Y) < (1 - gain) * value(Y) else Y
 
 
 def warn_if_too_large(init: Array, objective: Objective) -> None:
@@ -82,8 +136,7 @@ def starting_map(
     shape = (graph.n_query, n_components)
     if isinstance(init, str) and init == "random":
         return _noise(shape, rng)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good embedding
+    with ignoring(ManifoldryWarning):  # a start need not be a good embedding
         Y = _fitted_map(init, data, graph, n_components)
     if Y.shape != shape:
         raise ValueError(

@@ -14,6 +14,7 @@ from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors
+from manifoldry.iterative.start import is_fitted
 from manifoldry.objectives.losses import tsne
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.homotopy import EarlyExaggeration, Homotopy
@@ -45,19 +46,20 @@ class TSNE(NeighborEmbedder):
     degrees_of_freedom : float, default=1.0
         The α of the kernel: less than one separates clusters further; large values approach
         symmetric SNE.
-    early_exaggeration : float or EarlyExaggeration, default=12.0
+    early_exaggeration : float or EarlyExaggeration, default=None
         Factor of the attraction in a first phase of 250 steps, in which clusters form; 1 for no
         such phase. An :class:`~manifoldry.optimize.EarlyExaggeration` also sets the number of
-        steps. A homotopy starts with this factor instead.
+        steps. A homotopy starts with this factor instead. By default 12, but no such phase if
+        `init` is a fitted model, whose clusters it would form anew.
     {metric}
     {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
-        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
-        as it is; pass ``init=model.embedding_`` and ``early_exaggeration=1`` to continue from
-        a fitted model. All but an array are scaled to a standard deviation of 1e-4. By default
-        principal components, computed from the distances if only those are given; Laplacian
-        eigenmaps if only a graph is given.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
+        embedding of an estimator that is not fitted, all scaled to a standard deviation of 1e-4;
+        an array of shape (n_samples, n_components), which is used as it is; or a fitted model. By
+        default principal components, computed from the distances if only those are given;
+        Laplacian eigenmaps if only a graph is given.
+        {fitted_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
         :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
@@ -129,7 +131,7 @@ class TSNE(NeighborEmbedder):
         *,
         perplexity: float | None = None,
         degrees_of_freedom: float = 1.0,
-        early_exaggeration: float | EarlyExaggeration = 12.0,
+        early_exaggeration: float | EarlyExaggeration | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
@@ -189,6 +191,9 @@ class TSNE(NeighborEmbedder):
     def _exaggeration(self) -> EarlyExaggeration:
         if isinstance(self.early_exaggeration, EarlyExaggeration):
             return self.early_exaggeration
+        if self.early_exaggeration is None:
+            continued = is_fitted(self.init) and self._homotopy() is None
+            return EarlyExaggeration(1.0) if continued else EarlyExaggeration()
         return EarlyExaggeration(check_positive("early_exaggeration", self.early_exaggeration))
 
     def _check_search(self) -> None:

@@ -20,13 +20,20 @@ from manifoldry.extension.projection import (
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
 from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
-from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
+from manifoldry.iterative.start import (
+    OPTIONS,
+    check_init,
+    is_fitted,
+    map_of_model,
+    warn_if_too_large,
+    well_scaled,
+)
 from manifoldry.iterative.ukr_start import StartSearch, box_size, grow_box, search_in_box
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
-from manifoldry.objectives.leave_one_out import leave_one_out_errors
+from manifoldry.objectives.leave_one_out import leave_one_out_errors, minimize_over_scale
 from manifoldry.objectives.regression_kernels import RegressionKernel
 from manifoldry.optimize.homotopy import Homotopy, Path
 from manifoldry.optimize.methods import LBFGS
@@ -71,11 +78,12 @@ class UKR(IterativeEmbedder):
         Neighbors per point in the graph of ``init="spectral"`` and of the filters of `optimizer`;
         by default 10, or half the points if that is less.
     init : {"auto", "spectral", "pca", "random"}, estimator or array, default="auto"
-        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
-        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
-        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
-        are scaled to the smallest leave-one-out error. ``"auto"`` tries the elastic embedding,
-        Isomap and principal components, and takes the one with the smallest error.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
+        embedding of an estimator that is not fitted, all scaled to the smallest leave-one-out
+        error; an array of shape (n_samples, n_components), which is used as it is; or a fitted
+        model. ``"auto"`` tries the elastic embedding, Isomap and principal components, and takes
+        the one with the smallest error.
+        {fitted_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
         :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
@@ -118,7 +126,8 @@ class UKR(IterativeEmbedder):
         Mean squared error of predicting each row from the others, as a fraction of the variance.
     start_ : str
         The starts that were tried, the best one first, each with its objective as a fraction of
-        the variance; ``"given"`` if `init` is an array.
+        the variance; ``"given"`` if `init` is an array or a fitted
+        model.
     {neighbor_search_}
 
     See Also
@@ -229,6 +238,10 @@ class UKR(IterativeEmbedder):
         if isinstance(init, np.ndarray):
             warn_if_too_large(init, posed.objective)
             return init
+        if is_fitted(init):
+            Y = map_of_model(init, posed.data, shape[1])
+            scale, _ = minimize_over_scale(posed.objective.value, Y)
+            return well_scaled(Y, scale, posed.objective.value)
         auto = isinstance(init, str) and init == "auto"
         # The isometric copy of the data has at most n features, so that starts are cheap.
         data = Points(posed.regression.data) if auto else posed.data

@@ -7,7 +7,7 @@ import numpy as np
 
 from manifoldry.base.input import Input
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.iterative.start import check_init, starting_map
+from manifoldry.iterative.start import check_init, is_fitted, map_of_model, starting_map
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.interior_point import svec, svec_outer
 from manifoldry.optimize.semidefinite_quadratic import SemidefiniteQuadratic
@@ -36,6 +36,8 @@ def unfolding_start(
         Y = _laplacian_combination(graph, n_components, problem, rows)
     elif isinstance(init, np.ndarray):
         Y = init
+    elif is_fitted(init):
+        Y = map_of_model(init, data, n_components)
     else:
         Y = starting_map(init, data, graph, n_components, rng)
     return np.nan_to_num(Y[rows])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from manifoldry.util.validation import row_blocks
 
@@ -14,7 +15,7 @@ def describe(value: Any) -> str:
     """A text that is the same for the same value in another process.
 
     Arrays are described by shape, type and a digest of their entries, random generators by their
-    state, fitted estimators also by their embedding, and everything else by its repr.
+    state, fitted estimators also by their arrays, and everything else by its repr.
 
     Examples
     --------
@@ -34,8 +35,16 @@ def describe(value: Any) -> str:
         value = np.asarray(value)
         return _array_text(value, "array", value)
     text = re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))
-    Y = getattr(value, "embedding_", None)
-    return text if Y is None else f"{text} with the embedding {describe(Y)}"
+    return "; ".join([text, *_fitted_arrays(value)])
+
+
+def _fitted_arrays(value: Any) -> list[str]:
+    """The fitted attributes of an estimator that are arrays."""
+    if not isinstance(value, BaseEstimator):
+        return []
+    value = getattr(value, "estimator", value)  # of a FrozenEstimator
+    fitted = {name: array for name, array in vars(value).items() if name.endswith("_")}
+    return [f"{k} {describe(v)}" for k, v in fitted.items() if isinstance(v, np.ndarray)]
 
 
 def _array_text(value: Any, kind: str, *parts: np.ndarray) -> str:

@@ -1,0 +1,169 @@
+"""Fits that start from the map of a fitted model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import decomposition, manifold
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import pairwise_distances
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import manifoldry as mf
+from manifoldry.optimize import EarlyExaggeration, Homotopy
+from manifoldry.semidefinite import MethodOfMultipliers
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")
+
+METHODS = {
+    "SNE": mf.SNE(),
+    "SymmetricSNE": mf.SymmetricSNE(),
+    "TSNE": mf.TSNE(max_iter=50),
+    "ElasticEmbedding": mf.ElasticEmbedding(weight=20.0),
+    "UKR": mf.UKR(init="pca", max_iter=30),
+}
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+def start_of(model, X):
+    """The embedding from which the search of a model starts, and the fitted model."""
+    seen = []
+
+    def stop(iterate):
+        seen.append(np.array(iterate.embedding))
+        return True
+
+    return seen, model.set_params(callback=stop).fit(X)
+
+
+def first_map(model, X):
+    return start_of(model, X)[0][0]
+
+
+@every_method
+def test_its_own_data_start_at_its_embedding(method, X):
+    """Also if the fit was stopped early, and the rows are in another order."""
+    first = clone(METHODS[method]).fit(X)
+    start = first_map(clone(METHODS[method]).set_params(init=first), X)
+    np.testing.assert_array_equal(start, first.embedding_)
+    start = first_map(clone(METHODS[method]).set_params(init=first), X[::-1])
+    np.testing.assert_array_equal(start, first.embedding_[::-1])
+
+
+@every_method
+def test_a_converged_fit_ends_at_once(method, X):
+    model = clone(METHODS[method]).set_params(max_iter=None)
+    first = clone(model).fit(X)
+    again = clone(model).set_params(init=first).fit(X)
+    assert again.n_iter_ < 0.1 * first.n_iter_
+    assert again.loss_ <= first.loss_ * (1 + 1e-6)
+
+
+@every_method
+def test_the_model_of_a_sample_places_all_points(method, X):
+    sample = clone(METHODS[method]).fit(X[::2])
+    start = first_map(clone(METHODS[method]).set_params(init=sample), X)
+    placed = sample.transform(X)
+    scale = np.linalg.norm(start) / np.linalg.norm(placed)
+    np.testing.assert_allclose(start, scale * placed, rtol=1e-10)
+    np.testing.assert_allclose(start[::2], scale * sample.embedding_, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mf.PCA(2),
+        mf.LaplacianEigenmaps(),
+        decomposition.PCA(2),
+        manifold.TSNE(perplexity=10, max_iter=250),
+        make_pipeline(StandardScaler(), decomposition.PCA(2)),
+    ],
+    ids=lambda model: f"{type(model).__module__.split('.')[0]} {type(model).__name__}",
+)
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "UKR"])
+def test_any_fitted_model(method, model, X):
+    """Its map at a scale at which the objective is smaller than at others."""
+    model = clone(model).fit(X)
+    Y = getattr(model, "embedding_", None)
+    Y = model.transform(X) if Y is None else Y
+    start, fitted = start_of(clone(METHODS[method]).set_params(init=model), X)
+    C, D = (A - A.mean(axis=0) for A in (np.asarray(Y, float), start[0]))
+    np.testing.assert_allclose(D / np.linalg.norm(D), C / np.linalg.norm(C), atol=1e-6)
+    at = [fitted.objective_.value(s * start[0]) for s in (0.8, 1.0, 1.25)]
+    assert at[1] == min(at)
+
+
+class TestEarlyExaggeration:
+    """None from a fitted model, unless it is asked for."""
+
+    def phases(self, X, **parameters):
+        model = mf.TSNE(perplexity=10, max_iter=3, **parameters).fit(X)
+        return [float(p) for p in np.unique(model.trace_["parameter"])]
+
+    def test_it_is_left_out(self, X):
+        model = mf.TSNE(perplexity=10, max_iter=5).fit(X)
+        assert np.isnan(self.phases(X, init=model)).all()
+        few = EarlyExaggeration(4.0, 3)
+        assert self.phases(X, init=model, early_exaggeration=few)[0] == 1 / 4
+        assert self.phases(X, init=clone(model))[0] == 1 / 12
+        assert self.phases(X, init=model.embedding_, early_exaggeration=4.0)[0] == 1 / 4
+
+    def test_a_homotopy_starts_with_it(self, X):
+        model = mf.TSNE(perplexity=10, max_iter=5).fit(X)
+        with pytest.warns(UserWarning, match="a homotopy has its own start"):
+            values = self.phases(X, init=model, optimizer=Homotopy(n_steps=2))
+        assert values == [1 / 12, 1]
+
+
+def test_copies_are_not_fitted_unless_frozen(X):
+    first = mf.SNE().fit(X)
+    model = mf.SNE(init=FrozenEstimator(first))
+    np.testing.assert_array_equal(first_map(clone(model), X), first.embedding_)
+    start = first_map(clone(mf.SNE(init=first)), X)
+    assert not np.allclose(start, first.embedding_)
+
+
+def test_frames(X):
+    frame = pd.DataFrame(X, columns=list("abc"))
+    first = mf.SNE().fit(frame)
+    np.testing.assert_array_equal(first_map(mf.SNE(init=first), frame), first.embedding_)
+
+
+def test_distances_and_graphs(X):
+    D, graph = pairwise_distances(X), mf.NeighborGraph.build(X, 30)
+    first = mf.SNE(metric="precomputed").fit(D)
+    np.testing.assert_array_equal(
+        first_map(mf.SNE(init=first, metric="precomputed"), D), first.embedding_
+    )
+    first = mf.SNE().fit(graph)
+    np.testing.assert_array_equal(first_map(mf.SNE(init=first), graph), first.embedding_)
+    # Without the data, a model of as many points is taken to be one of these.
+    np.testing.assert_array_equal(
+        first_map(mf.SNE(init=first, metric="precomputed"), D), first.embedding_
+    )
+
+
+def test_maximum_variance_unfolding(X):
+    model = mf.MVU(optimizer=MethodOfMultipliers(init=mf.PCA(2).fit(X)))
+    assert model.fit(X[:30]).converged_
+
+
+class Collapsed(BaseEstimator):
+    """All points in one place."""
+
+    def fit(self, X, y=None):
+        self.embedding_ = np.zeros((len(X), 2))
+        return self
+
+
+def test_models_that_do_not_fit(X):
+    with pytest.raises(ValueError, match="fitted PCA with 3 coordinates; pass n_components=3, or"):
+        mf.SNE(init=mf.PCA(3).fit(X)).fit(X)
+    without_transform = manifold.SpectralEmbedding(n_neighbors=5).fit(X[:50])
+    with pytest.raises(ValueError, match="SpectralEmbedding of 50 points, which cannot place"):
+        mf.SNE(init=without_transform).fit(X)
+    with pytest.raises(ValueError, match="all points in one place"):
+        mf.SNE(init=Collapsed().fit(X)).fit(X)
+    with pytest.raises(ValueError, match="X has 3 features, but PCA is expecting 2 features"):
+        mf.SNE(init=decomposition.PCA(2).fit(X[:, :2])).fit(X)
