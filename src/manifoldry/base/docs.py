@@ -9,12 +9,15 @@ Residual norm of each eigenpair, and the distance from its eigenvalue to the nea
 one, 0 if the eigenvalue is repeated beyond the last coordinate. A coordinate is reliable if its
 residual is much smaller than its gap."""
 
-_FITTED_INIT = """\
-The start from a fitted model is its ``transform`` of the data: its embedding if it was fitted on
-the same data, while a model of a sample places all points. It is rescaled if that lowers the
-objective by more than one percent. A model without ``transform`` must have been fitted on the
-same rows. ``clone``, and so ``GridSearchCV``, makes an unfitted copy of the model; to prevent
-that, wrap it in :class:`sklearn.frozen.FrozenEstimator`."""
+_CLONED_INIT = """\
+A model without ``transform`` must have been fitted on the same rows. ``clone``, and so
+``GridSearchCV``, makes an unfitted copy of a model; to prevent that, wrap it in
+:class:`sklearn.frozen.FrozenEstimator`."""
+_FITTED_INIT = f"""
+The start from a fitted model is its ``transform`` of the data: its embedding if it was fitted
+on the same data, while a model of a sample places all points. It is rescaled if that lowers
+the objective by more than one percent.
+{_CLONED_INIT}"""
 
 SHARED = {
     # Parameters.
@@ -120,13 +123,14 @@ gamma : float, default=None
     Coefficient of ``affinity="gaussian"``, which it implies. None means one over the median
     squared distance to the farthest neighbor.""",
     "fitted_init": _FITTED_INIT,
+    "cloned_init": _CLONED_INIT,
     "sne_init": f"""\
 init : {{"spectral", "pca", "random"}}, estimator or array, default=None
     Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
     embedding of an estimator that is not fitted, all scaled to the smallest value of the
     objective; an array of shape (n_samples, n_components), which is used as it is; or a fitted
-    model. By default a homotopy is followed, which has its own start; a single search starts from
-    ``"spectral"``.
+    model. By default a homotopy is followed, which has its own start; a single search starts
+    from ``"spectral"``.
 {indent(_FITTED_INIT, "    ")}""",
     "sne_optimizer": """\
 optimizer : str, Optimizer or Homotopy, default=None

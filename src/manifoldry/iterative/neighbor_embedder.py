@@ -230,8 +230,7 @@ class NeighborEmbedder(IterativeEmbedder):
             warn_if_too_large(init, posed.objective)
             return init
         if is_fitted(init):
-            Y = map_of_model(init, posed.data, shape[1])
-            return well_scaled(Y, best_scale(posed.objective, Y), posed.objective.value)
+            return self._from_model(posed.objective, map_of_model(init, posed.data, shape[1]))
         Y = starting_map(init, posed.data, posed.graph, shape[1], posed.rng)
         return self._scaled(posed.objective, Y)
 
@@ -242,6 +241,10 @@ class NeighborEmbedder(IterativeEmbedder):
     def _scaled(self, objective: Pairwise, Y: Array) -> Array:
         """The start, scaled to the smallest value of the objective."""
         return best_scale(objective, Y) * Y
+
+    def _from_model(self, objective: Pairwise, Y: Array) -> Array:
+        """The start from the map of a fitted model."""
+        return well_scaled(Y, best_scale(objective, Y), objective.value)
 
     def _follows_homotopy(self, posed: PosedNeighbors) -> bool:
         """Whether the search follows a homotopy: by default unless a start is requested."""

@@ -50,7 +50,7 @@ class TSNE(NeighborEmbedder):
         Factor of the attraction in a first phase of 250 steps, in which clusters form; 1 for no
         such phase. An :class:`~manifoldry.optimize.EarlyExaggeration` also sets the number of
         steps. A homotopy starts with this factor instead. By default 12, but no such phase if
-        `init` is a fitted model, whose clusters it would form anew.
+        `init` is a fitted t-SNE of as many points, from which the search then continues.
     {metric}
     {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
@@ -59,7 +59,11 @@ class TSNE(NeighborEmbedder):
         an array of shape (n_samples, n_components), which is used as it is; or a fitted model. By
         default principal components, computed from the distances if only those are given;
         Laplacian eigenmaps if only a graph is given.
-        {fitted_init}
+
+        The start from a fitted model is its ``transform`` of the data. A fitted t-SNE of as many
+        points is continued as it is, without early exaggeration. Any other model, such as
+        a t-SNE of a sample, sets the arrangement only: its map is scaled like the other starts.
+        {cloned_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
         :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
@@ -185,6 +189,17 @@ class TSNE(NeighborEmbedder):
     def _scaled(self, objective: Pairwise, Y: Array) -> Array:
         return self._spread / Y.std(axis=0).max() * Y
 
+    def _from_model(self, objective: Pairwise, Y: Array) -> Array:
+        # Without early exaggeration, points that a model of a sample has placed stay where they
+        # are: the divergence of 10 000 digits is 1.92 instead of 1.76.
+        return Y if self._continues(objective.n) else self._scaled(objective, Y - Y.mean(axis=0))
+
+    def _continues(self, n: int) -> bool:
+        """Whether the search continues from a fitted t-SNE of as many points."""
+        model = getattr(self.init, "estimator", self.init)  # of a FrozenEstimator
+        same = isinstance(model, TSNE) and is_fitted(model) and len(model.embedding_) == n
+        return same and (self.early_exaggeration is None or not self._exaggeration().is_needed)
+
     def _first_weight(self, posed: PosedNeighbors) -> float:
         return 1 / self._exaggeration().factor
 
@@ -192,8 +207,7 @@ class TSNE(NeighborEmbedder):
         if isinstance(self.early_exaggeration, EarlyExaggeration):
             return self.early_exaggeration
         if self.early_exaggeration is None:
-            continued = is_fitted(self.init) and self._homotopy() is None
-            return EarlyExaggeration(1.0) if continued else EarlyExaggeration()
+            return EarlyExaggeration()
         return EarlyExaggeration(check_positive("early_exaggeration", self.early_exaggeration))
 
     def _check_search(self) -> None:
@@ -201,7 +215,7 @@ class TSNE(NeighborEmbedder):
         self._exaggeration()
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
-        if self._follows_homotopy(posed):
+        if self._follows_homotopy(posed) or self._continues(posed.objective.n):
             return super()._search(posed, start, monitor)
         first = self._early_search(posed.objective, start, monitor)
         if first.interrupted:
@@ -225,6 +239,7 @@ class TSNE(NeighborEmbedder):
 
     def _phases(self, posed: PosedNeighbors) -> list[Phase]:
         phases = super()._phases(posed)
-        if self._follows_homotopy(posed) or not self._exaggeration().is_needed:
+        single = self._follows_homotopy(posed) or self._continues(posed.objective.n)
+        if single or not self._exaggeration().is_needed:
             return phases
         return [Phase.search("early exaggeration", self._early_optimizer()), *phases]
