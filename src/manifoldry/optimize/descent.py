@@ -227,16 +227,16 @@ class _SearchRecord:
             "Y": point.Y,
             "G": point.G,
             "value": point.value,
-            "best_Y": self.Y,
-            "best_value": self.value,
             "trace": list(self.trace),
             "n_evaluations": self.evaluator.count,
         }
-        return own | parts
+        best = {} if self.Y is point.Y else {"best_Y": self.Y, "best_value": self.value}
+        return own | best | parts
 
     def restore(self, state: SearchState) -> None:
         """Continue from a saved state."""
-        self.Y, self.value = state["best_Y"], float(state["best_value"])
+        best = "best_" if "best_Y" in state else ""
+        self.Y, self.value = state[f"{best}Y"], float(state[f"{best}value"])
         self.trace = list(state["trace"])
         self.evaluator.count = int(state["n_evaluations"])
         self.parts.restore(state)
