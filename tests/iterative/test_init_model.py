@@ -156,12 +156,23 @@ def test_maximum_variance_unfolding(X):
     assert model.fit(X[:30]).converged_
 
 
-class Collapsed(BaseEstimator):
-    """All points in one place."""
+class Given(BaseEstimator):
+    """A model with the map that it was given."""
+
+    def __init__(self, Y):
+        self.Y = Y
 
     def fit(self, X, y=None):
-        self.embedding_ = np.zeros((len(X), 2))
+        self.embedding_ = self.Y
         return self
+
+
+def test_points_off_the_map_start_in_its_middle(X):
+    Y = np.random.default_rng(0).normal(size=(90, 2)) + 5.0
+    Y[:4] = np.nan
+    start = first_map(mf.SNE(init=Given(Y).fit(X)), X)
+    assert_same_shape(start[4:], Y[4:])
+    np.testing.assert_allclose(start[:4], np.tile(start[4:].mean(axis=0), (4, 1)))
 
 
 def test_models_that_do_not_fit(X):
@@ -171,6 +182,6 @@ def test_models_that_do_not_fit(X):
     with pytest.raises(ValueError, match="SpectralEmbedding of 50 points, which cannot place"):
         mf.SNE(init=without_transform).fit(X)
     with pytest.raises(ValueError, match="all points in one place"):
-        mf.SNE(init=Collapsed().fit(X)).fit(X)
+        mf.SNE(init=Given(np.zeros((90, 2))).fit(X)).fit(X)
     with pytest.raises(ValueError, match="X has 3 features, but PCA is expecting 2 features"):
         mf.SNE(init=decomposition.PCA(2).fit(X[:, :2])).fit(X)
