@@ -126,8 +126,7 @@ class TestTSNE:
 
         assert np.isclose(divergence_of(reference.embedding_), reference.kl_divergence_, rtol=1e-4)
         model = mf.TSNE(perplexity=30).fit(X)
-        assert model.converged_
-        assert divergence_of(model.embedding_) < 1.01 * reference.kl_divergence_
+        assert divergence_of(model.embedding_) < reference.kl_divergence_
 
     def test_heavier_tails_part_clusters_further(self, X):
         """Relative to the nearest neighbors, the map of one degree of freedom is wider."""
@@ -143,12 +142,12 @@ class TestTSNE:
 
     def test_early_exaggeration_is_a_phase_of_its_own(self, X):
         model = mf.TSNE(
-            early_exaggeration=EarlyExaggeration(n_iter=15), max_iter=20, perplexity=10
+            early_exaggeration=EarlyExaggeration(8.0, 15, n_levels=3), max_iter=20, perplexity=10
         ).fit(X)
-        trace = model.trace_
-        early = trace["parameter"] == 1 / 12
-        assert early.sum() == 16  # its start and fifteen steps
-        assert np.isnan(trace["parameter"][~early]).all()
+        parameters = model.trace_["parameter"]
+        for factor in (8.0, 4.0, 2.0):
+            assert np.isclose(parameters, 1 / factor).sum() == 6  # the start and five steps
+        assert np.isnan(parameters).sum() == 21
         assert model.n_iter_ == 35
         for without in (EarlyExaggeration(n_iter=0), EarlyExaggeration(1.0), 1, 1.0):
             model = mf.TSNE(max_iter=20, perplexity=10, early_exaggeration=without).fit(X)

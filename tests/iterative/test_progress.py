@@ -195,9 +195,9 @@ def test_lines_of_a_homotopy(X, lines, capsys):
 
 
 def test_lines_of_early_exaggeration(X, lines, capsys):
-    mf.TSNE(verbose=True, early_exaggeration=EarlyExaggeration(12, 5), max_iter=10).fit(X)
+    mf.TSNE(verbose=True, early_exaggeration=EarlyExaggeration(12, 10, 2), max_iter=10).fit(X)
     err = capsys.readouterr().err
-    assert "TSNE: early exaggeration, step 5 of at most 5" in err
+    assert err.count("TSNE: early exaggeration, step 5 of at most 5") == 2
     assert re.search(r"TSNE: search, step 10 of at most 10; value \S+, \|g\| \S+; 100%", err)
 
 

@@ -19,6 +19,7 @@ from manifoldry.optimize import (
     Callback,
     EarlyExaggeration,
     Homotopy,
+    Jacobi,
     Momentum,
     Power,
     Projector,
@@ -295,7 +296,13 @@ def spelled(model):
     searches = {
         mf.SNE: Homotopy(n_steps=20, optimizer="spectral-lbfgs"),
         mf.SymmetricSNE: "homotopy",
-        mf.TSNE: Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5)),
+        mf.TSNE: Momentum(
+            Jacobi(),
+            learning_rate=3.0,
+            momentum=0.95,
+            settling_steps=25,
+            stopping=Stopping(max_iter=500, value_tol=1e-5),
+        ),
         mf.ElasticEmbedding: LBFGS(SpectralDirection()),
         mf.UKR: LBFGS(
             SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, max_reference_size=10.0)

@@ -181,10 +181,14 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     def _minimize(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         monitor.begin()
-        return monitor.resumable(self._optimizer()).minimize(objective, start, monitor)
+        optimizer = monitor.resumable(self._optimizer(objective.n))
+        return optimizer.minimize(objective, start, monitor)
 
-    def _optimizer(self) -> Optimizer:
-        """The search, or that at each value of a homotopy, with the estimator's `max_iter`."""
+    def _optimizer(self, n_samples: int | None = None) -> Optimizer:
+        """The search, or that at each value of a homotopy, with the estimator's `max_iter`.
+
+        The default of a method may depend on the number of points, once that is known.
+        """
         homotopy = self._homotopy()
         requested = self.optimizer if homotopy is None else homotopy.optimizer
         optimizer = resolve_optimizer(self._default_optimizer if requested is None else requested)
@@ -204,7 +208,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     def _phases(self, posed: Any) -> list[Phase]:
         """The searches of the fit, from which progress and time are predicted."""
-        return [Phase.search("search", self._optimizer())]
+        return [Phase.search("search", self._optimizer(posed.data.n_samples))]
 
     def _monitor(self, posed: Any, searches: ResumableSearches | None) -> Monitor:
         progress = ProgressReporter(type(self).__name__, bool(self.verbose))

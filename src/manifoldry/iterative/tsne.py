@@ -15,8 +15,10 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors
 from manifoldry.iterative.start import is_fitted
+from manifoldry.objectives.fastest import Fastest
 from manifoldry.objectives.losses import tsne
 from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.optimize.filter import Jacobi
 from manifoldry.optimize.homotopy import EarlyExaggeration, Homotopy
 from manifoldry.optimize.methods import Momentum
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution
@@ -47,9 +49,10 @@ class TSNE(NeighborEmbedder):
         The α of the kernel: less than one separates clusters further; large values approach
         symmetric SNE.
     early_exaggeration : float or EarlyExaggeration, default=None
-        Factor of the attraction in a first phase of 250 steps, in which clusters form; 1 for no
-        such phase. An :class:`~manifoldry.optimize.EarlyExaggeration` also sets the number of
-        steps. A homotopy starts with this factor instead. By default 12, but no such phase if
+        Factor of the attraction in a first phase of 120 steps, during which it decreases to one
+        and clusters form; 1 for no such phase.
+        An :class:`~manifoldry.optimize.EarlyExaggeration` also sets the number of steps and of
+        factors. A homotopy starts with this factor instead. By default 12, but no such phase if
         `init` is a fitted t-SNE of as many points, from which the search then continues.
     {metric}
     {metric_params}
@@ -68,14 +71,16 @@ class TSNE(NeighborEmbedder):
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
         :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
         :class:`~manifoldry.optimize.Homotopy`, which lowers the exaggeration from
-        `early_exaggeration` to one in many steps; `init` is not used then. By default
-        ``Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))``, gradient descent with
-        momentum.
+        `early_exaggeration` to one in many steps; `init` is not used then. By default gradient
+        descent with a momentum of 0.95,
+        ``Momentum(Jacobi(), learning_rate=3.0, momentum=0.95, settling_steps=25)``. With momentum,
+        searches of more than 2000 points are in single precision.
     {extension}
     {regression_inverse}
     max_iter : int, default=None
         Maximum number of steps after the first phase, for a homotopy of each of its searches; by
-        default that of the optimizer, 500. The embedding still changes slowly then, so that
+        default that of the optimizer; of the default optimizer 500 for up to 2000 points, fewer
+        for more points, and 125 from 8000 on. The embedding still changes slowly then, so that
         ``converged_`` is usually False.
     {callback}
     {verbose}
@@ -164,9 +169,17 @@ class TSNE(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # After the first phase. The value keeps decreasing slowly, while embeddings of sheets tear.
-    _default_optimizer = Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))
-    _early_momentum = 0.5
+    # After the first phase; see docs/studies/tsne_schedule.py. The value keeps decreasing slowly.
+    _default_optimizer = Momentum(
+        filter=Jacobi(),
+        learning_rate=3.0,
+        momentum=0.95,
+        settling_steps=25,
+        stopping=Stopping(max_iter=500, value_tol=1e-5),
+    )
+    # Fewer steps for many points: this many in all, but no fewer than a fourth of `max_iter`.
+    _point_steps = 10**6
+    _early_momentum = 0.9
     _parameter_name = "1/exaggeration"
     # A search with momentum is usually stopped before it converges.
     _must_converge = False
@@ -217,29 +230,53 @@ class TSNE(NeighborEmbedder):
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
         if self._follows_homotopy(posed) or self._continues(posed.objective.n):
             return super()._search(posed, start, monitor)
-        first = self._early_search(posed.objective, start, monitor)
+        first = self._early_search(posed.objective, self._in_precision(start), monitor)
         if first.interrupted:
             return SearchResult(first, posed.objective)
         return super()._search(posed, first.embedding, monitor)
 
-    def _early_search(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
-        """The search with early exaggeration."""
-        exaggeration = self._exaggeration()
-        if not exaggeration.is_needed:
-            return Solution(start, np.nan, converged=True, status="no early exaggeration")
-        monitor.begin(1 / exaggeration.factor)
-        exaggerated = replace(objective, exaggeration=exaggeration.factor)
-        return monitor.resumable(self._early_optimizer()).minimize(exaggerated, start, monitor)
+    def _in_precision(self, start: Array) -> Array:
+        """The start in single precision if the sums over pairs are approximate anyway.
 
-    def _early_optimizer(self) -> Optimizer:
-        optimizer = self._optimizer().with_stopping(self._exaggeration().n_iter, None)
+        A line search needs double precision.
+        """
+        many = len(start) > Fastest.exact_up_to and isinstance(self._optimizer(), Momentum)
+        return start.astype(np.float32) if many else start
+
+    def _early_search(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
+        """The searches with early exaggeration."""
+        last = Solution(start, np.nan, converged=True, status="no early exaggeration")
+        for (factor, _), optimizer in zip(
+            self._exaggeration().levels, self._early_optimizers(), strict=True
+        ):
+            monitor.begin(1 / factor)
+            exaggerated = replace(objective, exaggeration=factor)
+            last = monitor.resumable(optimizer).minimize(exaggerated, last.embedding, monitor)
+            if last.interrupted:
+                break
+        return last
+
+    def _optimizer(self, n_samples: int | None = None) -> Optimizer:
+        optimizer = super()._optimizer()
+        if n_samples is None or self.optimizer is not None or self.max_iter is not None:
+            return optimizer
+        most = self._default_optimizer.stopping.max_iter
+        return optimizer.with_stopping(
+            min(most, max(most // 4, self._point_steps // n_samples)), None
+        )
+
+    def _early_optimizers(self) -> list[Optimizer]:
+        """The optimizer of each factor of the exaggeration."""
+        optimizer = self._optimizer()
         if isinstance(optimizer, Momentum):
-            return replace(optimizer, momentum=self._early_momentum)
-        return optimizer
+            momentum = min(self._early_momentum, optimizer.momentum)
+            optimizer = replace(optimizer, momentum=momentum, settling_steps=0)
+        return [optimizer.with_stopping(n_iter, None) for _, n_iter in self._exaggeration().levels]
 
     def _phases(self, posed: PosedNeighbors) -> list[Phase]:
         phases = super()._phases(posed)
         single = self._follows_homotopy(posed) or self._continues(posed.objective.n)
         if single or not self._exaggeration().is_needed:
             return phases
-        return [Phase.search("early exaggeration", self._early_optimizer()), *phases]
+        early = [Phase.search("early exaggeration", each) for each in self._early_optimizers()]
+        return [*early, *phases]

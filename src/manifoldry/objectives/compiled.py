@@ -76,18 +76,37 @@ def _exp_minus_of_type(t):
     return (lambda t: exp_minus32(t)) if t == types.float32 else (lambda t: exp_minus64(t))
 
 
-_ROOT = np.float64(0.5**0.5).view(np.int64)
-_ODD = tuple(1 / k for k in range(21, 0, -2))
+def _log_of(real, integer, bits, terms):
+    """Build the logarithm of u ≥ 1: u = 2ᵏ·m with m from √½ to √2.
+
+    It is k·log 2 + log m, and log m = 2·artanh((m − 1)/(m + 1)), summed as a series.
+    """
+    root, shift = real(0.5**0.5).view(integer), integer(bits)
+    odd = tuple(real(1 / k) for k in range(2 * terms - 1, 0, -2))
+    one, two, ln2 = real(1), real(2), real(_LN2)
+
+    @forced
+    def log_of(u):
+        whole = real(u).view(integer)
+        k = integer(integer(whole - root) >> shift)
+        m = integer(whole - integer(k << shift)).view(real)
+        s = (m - one) / (m + one)
+        return two * s * polynomial(odd, s * s) + real(k) * ln2
+
+    return log_of
 
 
-@forced
+log_of32 = _log_of(np.float32, np.int32, 23, terms=5)
+log_of64 = _log_of(np.float64, np.int64, 52, terms=11)
+
+
 def log_of(u):
-    """Logarithm of u ≥ 1: u = 2ᵏ·m with m from √½ to √2, log m = 2·artanh((m − 1)/(m + 1))."""
-    bits = np.float64(u).view(np.int64)
-    k = (bits - _ROOT) >> np.int64(52)
-    m = np.int64(bits - (k << np.int64(52))).view(np.float64)
-    s = (m - 1.0) / (m + 1.0)
-    return 2.0 * s * polynomial(_ODD, s * s) + np.float64(k) * _LN2
+    """Logarithm of u ≥ 1 in the dtype of u; for compiled code only."""
+
+
+@overload(log_of)
+def _log_of_type(u):
+    return (lambda u: log_of32(u)) if u == types.float32 else (lambda u: log_of64(u))
 
 
 @formula
@@ -105,7 +124,7 @@ def student(D, rate, power):
     """κ = (1 + rate·D)^−power, and 1/u with u = 1 + rate·D."""
     one = type(D)(1)
     u = one + rate * D
-    return type(D)(exp_minus64(power * log_of(np.float64(u)))), one / u
+    return type(D)(exp_minus64(power * log_of64(np.float64(u)))), one / u
 
 
 @formula
@@ -225,12 +244,17 @@ def student_rows(d):
 
     @cached_njit(**_options, fastmath={"reassoc", "contract", "nsz", "arcp"})
     def rows(points, indptr, indices, weights, rate, force, degree, lo, hi):
-        """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, h = 1 + rate·d²; return Σ w log h."""
+        """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, h = 1 + rate·d²; return Σ w log h.
+
+        The sums of a row are in the dtype of the points, which the weights share.
+        """
         most = 0
         for i in range(lo, hi):
             most = max(most, indptr[i + 1] - indptr[i])
         # The neighbors of a point are copied, since loops over scattered ones are not vectorized.
-        X, Y, Z = np.empty(most), np.empty(most), np.empty(most)
+        near = np.empty((3, most), points.dtype)
+        X, Y, Z = near[0], near[1], near[2]
+        zero, one = points.dtype.type(0), points.dtype.type(1)
         cost = 0.0
         for i in range(lo, hi):
             start, count = indptr[i], indptr[i + 1] - indptr[i]
@@ -243,7 +267,7 @@ def student_rows(d):
                     Z[k] = points[j, 2]
             W = weights[start : start + count]
             x, y, z = points[i, 0], points[i, d // 2], points[i, d - 1]
-            total, total_x, total_y, total_z, logs = 0.0, 0.0, 0.0, 0.0, 0.0
+            total, total_x, total_y, total_z, logs = zero, zero, zero, zero, zero
             for k in range(count):
                 dx, dy, dz = x - X[k], y - Y[k], z - Z[k]
                 square = dx * dx
@@ -251,7 +275,7 @@ def student_rows(d):
                     square += dy * dy
                 if d > 2:
                     square += dz * dz
-                h = 1 + rate * square
+                h = one + rate * square
                 w = W[k] / h
                 logs += W[k] * log_of(h)
                 total += w

@@ -46,24 +46,36 @@ def edge_attraction(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -
     return Attraction(_weighted(W.data, kernel.phi(D)), degree[:, None] * Y - T @ Y, degree)
 
 
-def student_attraction(
-    kernel: StudentKernel, W: sparse.csr_array, block: int, Y: Array
-) -> Attraction:
-    """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for Student's kernel, by compiled loops."""
-    if Y.shape[1] > MAX_COMPILED_DIMENSION:
-        return edge_attraction(kernel, W, block, Y)
-    from manifoldry.objectives.compiled import student_rows
+@dataclass(frozen=True, eq=False)
+class StudentAttraction:
+    """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for Student's kernel, by compiled loops in the dtype of Y."""
 
-    Y = np.ascontiguousarray(Y, dtype=np.float64)
-    loop, force, degree = student_rows(Y.shape[1]), np.empty(Y.shape), np.empty(len(Y))
+    kernel: StudentKernel
+    W: sparse.csr_array
+    block: int
 
-    def run(rows: tuple[int, int]) -> float:
-        fixed = Y, W.indptr, W.indices, W.data, 1 / kernel.dof
-        return float(loop(*fixed, force, degree, *rows))
+    def __call__(self, Y: Array) -> Attraction:
+        if Y.shape[1] > MAX_COMPILED_DIMENSION:
+            return edge_attraction(self.kernel, self.W, self.block, Y)
+        from manifoldry.objectives.compiled import student_rows
 
-    cost = sum(map_threads(run, _row_ranges(W, block)))
-    derivative = kernel.derivative_at_zero
-    return Attraction(kernel.power * cost, derivative * force, derivative * degree)
+        single = Y.dtype == np.float32
+        Y = np.ascontiguousarray(Y, dtype=np.float32 if single else np.float64)
+        weights = self._single if single else self.W.data
+        fixed = Y, self.W.indptr, self.W.indices, weights, Y.dtype.type(1 / self.kernel.dof)
+        loop, force, degree = student_rows(Y.shape[1]), np.empty_like(Y), np.empty_like(Y[:, 0])
+
+        def run(rows: tuple[int, int]) -> float:
+            return float(loop(*fixed, force, degree, *rows))
+
+        cost = sum(map_threads(run, _row_ranges(self.W, self.block)))
+        derivative = Y.dtype.type(self.kernel.derivative_at_zero)
+        return Attraction(self.kernel.power * cost, derivative * force, derivative * degree)
+
+    @cached_property
+    def _single(self) -> Array:
+        """The weights in single precision."""
+        return np.asarray(self.W.data, dtype=np.float32)
 
 
 def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums:
@@ -161,7 +173,7 @@ class Exact(PairSums):
         if kernel.quadratic:
             return QuadraticAttraction(kernel.derivative_at_zero * graph_laplacian(W))
         if type(kernel) is StudentKernel and W.nnz >= self.compile_edges:
-            return partial(student_attraction, kernel, W, self.edge_block)
+            return StudentAttraction(kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)
 
     def at_positions(

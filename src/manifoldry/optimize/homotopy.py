@@ -131,31 +131,48 @@ def rank(Y: Array, flat: float = 1e-3, collapsed: float = 1e-3) -> int:
 class EarlyExaggeration:
     """The first phase of t-SNE, in which attraction is multiplied by a factor.
 
+    The factor decreases to one step by step: clusters form while it is large, and neighbors that
+    were torn apart find each other while it decreases.
+
     Parameters
     ----------
     factor : float, default=12.0
-        Factor of the attraction; 1 for no such phase.
-    n_iter : int, default=250
+        First factor of the attraction; 1 for no such phase.
+    n_iter : int, default=120
         Maximum number of steps of the phase; 0 for no such phase.
+    n_levels : int, default=6
+        Number of different factors, in a geometric series that would reach one with another term;
+        1 for a constant factor. Each has the same number of steps.
 
     Examples
     --------
     >>> from manifoldry import TSNE
     >>> from manifoldry.optimize import EarlyExaggeration
     >>> model = TSNE(early_exaggeration=EarlyExaggeration(factor=4.0, n_iter=100))
+    >>> [round(factor, 2) for factor, n_iter in EarlyExaggeration(n_levels=3).levels]
+    [12.0, 5.24, 2.29]
     """
 
     factor: float = 12.0
-    n_iter: int = 250
+    n_iter: int = 120
+    n_levels: int = 6
 
     def __post_init__(self) -> None:
         check_positive("factor", self.factor)
         check_count("n_iter", self.n_iter, minimum=0)
+        check_count("n_levels", self.n_levels)
 
     @property
     def is_needed(self) -> bool:
         """Whether there is such a phase."""
         return self.n_iter > 0 and self.factor != 1
+
+    @property
+    def levels(self) -> list[tuple[float, int]]:
+        """The factors, and the number of steps with each."""
+        n = min(self.n_levels, self.n_iter)
+        steps = np.diff(np.arange(n + 1) * self.n_iter // n).tolist() if self.is_needed else []
+        return [(self.factor ** (1 - level / n), count) for level, count in enumerate(steps)]
 
 
 @dataclass(frozen=True)

@@ -270,12 +270,14 @@ class Momentum(Descent):
         The factor η; "auto" is max(n/12, 50), which suits objectives whose weights sum to one.
     momentum : float, default=0.8
         The factor m, the fraction of the last step that is added to the next; less than one.
-        t-SNE's early exaggeration uses 0.5.
     stopping : Stopping, default=Stopping()
         Stopping criteria.
     gain_increment, gain_decay, min_gain : float, default=0.2, 0.8, 0.01
         Van der Maaten and Hinton's rule for the gains: a gain grows by adding `gain_increment`,
         shrinks by the factor `gain_decay`, and is at least `min_gain`.
+    settling_steps, settling_momentum : int, float, default=0, 0.8
+        Number of steps at the end of a search of ``stopping.max_iter`` steps that have another
+        momentum, so that points which a large momentum has carried too far come to rest.
 
     Examples
     --------
@@ -291,6 +293,8 @@ class Momentum(Descent):
     gain_increment: float = field(default=0.2, kw_only=True)
     gain_decay: float = field(default=0.8, kw_only=True)
     min_gain: float = field(default=0.01, kw_only=True)
+    settling_steps: int = field(default=0, kw_only=True)
+    settling_momentum: float = field(default=0.8, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -298,8 +302,10 @@ class Momentum(Descent):
             check_option("learning_rate", self.learning_rate, ("auto",))
         else:
             check_positive("learning_rate", self.learning_rate)
-        momentum = check_nonnegative("momentum", self.momentum)
-        check_below("momentum", momentum, 1, "for steps to decay")
+        for name in ("momentum", "settling_momentum"):
+            momentum = check_nonnegative(name, getattr(self, name))
+            check_below(name, momentum, 1, "for steps to decay")
+        check_count("settling_steps", self.settling_steps, minimum=0)
         for name in ("gain_increment", "gain_decay", "min_gain"):
             check_positive(name, getattr(self, name))
 
@@ -322,6 +328,7 @@ class _MomentumStepper(Stepper):
     ) -> None:
         self.rule, self.evaluator, self.filter, self.rate = rule, evaluator, filter, rate
         self.state: tuple[Array, Array] | None = None  # velocity and gains
+        self.n_steps = 0
 
     def step(self, point: Point) -> Move | NoStep:
         Z = cast(self.filter.apply(point.G, point.Y), point.Y.dtype)
@@ -329,8 +336,8 @@ class _MomentumStepper(Stepper):
         V, gains = self.state or (xp.zeros_like(Z), xp.ones_like(Z))
         gains = xp.where(V * Z < 0, gains + rule.gain_increment, gains * rule.gain_decay)
         gains = xp.maximum(gains, rule.min_gain)
-        V = rule.momentum * V - self.rate * gains * Z
-        self.state = V, gains
+        V = self._momentum * V - self.rate * gains * Z
+        self.state, self.n_steps = (V, gains), self.n_steps + 1
         new = self.evaluator.at(point.Y + V)
         if not new.is_finite:
             return NoStep(
@@ -338,12 +345,23 @@ class _MomentumStepper(Stepper):
             )
         return Move(new, self.rate)
 
+    @property
+    def _momentum(self) -> float:
+        """The momentum of the next step."""
+        left = self.rule.stopping.max_iter - self.n_steps
+        return (
+            self.rule.momentum if left > self.rule.settling_steps else self.rule.settling_momentum
+        )
+
     def filter_changed(self) -> None:
         """Keep the velocity, which does not depend on the filter."""
 
     def saved_state(self) -> SearchState:
-        return {} if self.state is None else {"velocity": self.state[0], "gains": self.state[1]}
+        if self.state is None:
+            return {}
+        return {"velocity": self.state[0], "gains": self.state[1], "n_momentum": self.n_steps}
 
     def restore(self, state: SearchState) -> None:
         if "velocity" in state:
             self.state = state["velocity"], state["gains"]
+            self.n_steps = int(state["n_momentum"])
