@@ -75,8 +75,8 @@ class MethodOfMultipliers:
     init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
         Start of the search: ``"isomap"`` with landmarks; ``"laplacian"``, the same problem solved
         in the span of the smoothest eigenvectors of a graph Laplacian; ``"spectral"``, ``"pca"``,
-        ``"random"``, an array, or an estimator. It affects how long the search takes, not its
-        result.
+        ``"random"``, an array, or an estimator, fitted or not. It affects how long the search
+        takes, not its result.
 
     Examples
     --------
