@@ -135,7 +135,7 @@ def test_reason_of_the_choice():
     X = bent_cloud(200)
     assert "blocked matrix products" in NeighborGraph.build(X, 5).index.reason
     index = choose_index(X, exact_work=1e5)
-    assert index.reason == "neighbors of neighbors: 40 features, exact takes 2e+06 products"
+    assert index.reason == "nearby cells: 40 features, exact takes 2e+06 products"
     assert "as requested" in NeighborGraph.build(X, 5, search="approximate").index.reason
     with pytest.raises(ValueError, match="search='fast' must be one of 'auto', 'exact'"):
         NeighborGraph.build(X, 5, search="fast")

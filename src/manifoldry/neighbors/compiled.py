@@ -16,16 +16,6 @@ compiled = cached_njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp
 
 
 @compiled
-def squared_distance(X, i, j):
-    """‖xᵢ − xⱼ‖² in single precision."""
-    total = np.float32(0)
-    for f in range(X.shape[1]):
-        step = X[i, f] - X[j, f]
-        total += step * step
-    return total
-
-
-@compiled
 def insert(indices, distances, row, j, distance):
     """Insert j into a row sorted by distance, dropping the last entry; return its position."""
     place = indices.shape[1] - 1
@@ -39,20 +29,21 @@ def insert(indices, distances, row, j, distance):
 
 
 @compiled
-def keep_smallest(products, squares, first, own, indices, values, lo, hi):
-    """Update rows lo to hi with the columns of smallest squares[column] − 2·product.
+def keep_smallest(products, squares, first, own, rows, indices, values, lo, hi):
+    """Update rows[lo:hi] with the columns of smallest squares[column] − 2·product.
 
-    `first` is the index of the first column. ``own + r`` is the index of row r, which is excluded
+    `first` is the index of the first column. ``own + row`` is the index of a row, which is excluded
     as its own neighbor; a negative `own` means that rows and columns are different points.
     """
     k = indices.shape[1]
     for r in range(lo, hi):
-        worst = values[r, k - 1]
+        row = rows[r]
+        worst = values[row, k - 1]
         for c in range(products.shape[1]):
-            value = squares[first + c] - 2 * products[r, c]
-            if value < worst and (own < 0 or own + r != first + c):
-                insert(indices, values, r, first + c, value)
-                worst = values[r, k - 1]
+            value = squares[c] - 2 * products[r, c]
+            if value < worst and (own < 0 or own + row != first + c):
+                insert(indices, values, row, first + c, value)
+                worst = values[row, k - 1]
 
 
 @compiled
@@ -70,163 +61,9 @@ def keep_smallest_across(products, squares, first, indices, values, lo, hi):
 
 
 @compiled
-def next_random(state):
-    """Next state of a linear congruential generator, independent of numpy's generators."""
-    return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-
-
-@compiled
-def grow_tree(X, leaf_size, seed, order, leaf):
-    """Build a random projection tree: halve the data until leaves have at most `leaf_size` points.
-
-    Fills `order` with the points sorted by leaf, and `leaf` with the leaf of each point; returns
-    the start of each leaf in `order`.
-    """
-    n, n_features = X.shape
-    state = np.uint64(seed * 2654435769 + 1)
-    for i in range(n):
-        order[i] = i
-    starts = np.empty(n + 1, np.int32)
-    pending = np.empty((128, 2), np.int64)
-    pending[0, 0], pending[0, 1] = 0, n
-    height, n_leaves = 1, 0
-    direction = np.empty(n_features, X.dtype)
-    along = np.empty(n, X.dtype)
-    upper = np.empty(n, order.dtype)
-    while height > 0:
-        height -= 1
-        lo, hi = pending[height, 0], pending[height, 1]
-        if hi - lo <= leaf_size:
-            starts[n_leaves] = lo
-            for t in range(lo, hi):
-                leaf[order[t]] = n_leaves
-            n_leaves += 1
-            continue
-        state = next_random(state)
-        a = lo + np.int64(state >> np.uint64(33)) % (hi - lo)
-        state = next_random(state)
-        b = lo + np.int64(state >> np.uint64(33)) % (hi - lo - 1)
-        a, b = order[a], order[b if b < a else b + 1]
-        for f in range(n_features):
-            direction[f] = X[a, f] - X[b, f]
-        for t in range(lo, hi):
-            along[t] = np.dot(direction, X[order[t]])
-        middle = np.partition(along[lo:hi], (hi - lo) // 2)[(hi - lo) // 2]
-        cut, n_upper = lo, 0
-        for t in range(lo, hi):
-            if along[t] < middle:
-                order[cut] = order[t]
-                cut += 1
-            else:
-                upper[n_upper] = order[t]
-                n_upper += 1
-        order[cut:hi] = upper[:n_upper]
-        if cut == lo:  # many points are tied at the median: split them arbitrarily
-            cut = (lo + hi) // 2
-        pending[height, 0], pending[height, 1] = cut, hi
-        pending[height + 1, 0], pending[height + 1, 1] = lo, cut
-        height += 2
-    starts[n_leaves] = n
-    return starts[: n_leaves + 1].copy()
-
-
-@compiled
-def search_leaves(X, orders, starts, leaves, lo, hi, indices, distances, seen):
-    """Nearest neighbors of rows lo to hi among the points that share a leaf of some tree.
-
-    `seen` is scratch space of one thread: seen[j] == i if j was compared with i.
-    """
-    k = indices.shape[1]
-    for i in range(lo, hi):
-        seen[i] = i
-        worst = distances[i, k - 1]
-        for tree in range(orders.shape[0]):
-            leaf = leaves[tree, i]
-            for t in range(starts[tree, leaf], starts[tree, leaf + 1]):
-                j = orders[tree, t]
-                if seen[j] != i:
-                    seen[j] = i
-                    distance = squared_distance(X, i, j)
-                    if distance < worst:
-                        insert(indices, distances, i, j, distance)
-                        worst = distances[i, k - 1]
-
-
-@compiled
-def link(indices, is_new, width, links, n_new, n_links, n_back):
-    """Link each point to its `width` nearest neighbors and to at most `width` reverse neighbors.
-
-    Reverse neighbors are added by increasing rank. The `n_new` new links come first in each row of
-    `n_links`. All neighbors are then marked as old.
-    """
-    n_links[:] = 0
-    n_back[:] = 0
-    for new in (True, False):
-        for rank in range(width):
-            for i in range(indices.shape[0]):
-                j = indices[i, rank]
-                if j >= 0 and is_new[i, rank] == new:
-                    links[i, n_links[i]] = j
-                    n_links[i] += 1
-                    if n_back[j] < width:
-                        links[j, n_links[j]] = i
-                        n_links[j] += 1
-                        n_back[j] += 1
-        if new:
-            n_new[:] = n_links
-    is_new[:] = False
-
-
-@compiled
-def search_links(X, links, n_new, n_links, mark, indices, distances, is_new, seen, lo, hi):
-    """Update rows lo to hi with points two links away, at least one of the links being new.
-
-    Pairs of old links were compared in an earlier pass. Entries of `seen` from `mark` on belong to
-    this pass. Returns the number of changed neighbors.
-    """
-    k = indices.shape[1]
-    changed = 0
-    for i in range(lo, hi):
-        mine = mark + i
-        seen[i] = mine
-        for r in range(k):
-            if indices[i, r] >= 0:
-                seen[indices[i, r]] = mine
-        for a in range(n_links[i]):
-            j = links[i, a]
-            ways = n_links[j] if a < n_new[i] else n_new[j]
-            for b in range(-1, ways):
-                other = j if b < 0 else links[j, b]
-                if seen[other] == mine:
-                    continue
-                seen[other] = mine
-                distance = squared_distance(X, i, other)
-                if distance < distances[i, k - 1]:
-                    place = insert(indices, distances, i, other, distance)
-                    for r in range(k - 1, place, -1):
-                        is_new[i, r] = is_new[i, r - 1]
-                    is_new[i, place] = True
-                    changed += 1
-    return changed
-
-
-@compiled
-def rerank(X, candidates, indices, distances, lo, hi):
-    """Sort the candidates of rows lo to hi by their distances in `X` and keep the nearest."""
-    k = indices.shape[1]
-    for i in range(lo, hi):
-        for r in range(candidates.shape[1]):
-            j = candidates[i, r]
-            if j >= 0:
-                distance = squared_distance(X, i, j)
-                if distance < distances[i, k - 1]:
-                    insert(indices, distances, i, j, distance)
-
-
-@compiled
-def lengths(X, Y, i, j, unit, out, lo, hi):
-    """‖xᵢ − yⱼ‖ in double precision, for pairs lo to hi."""
-    for pair in range(lo, hi):
+def lengths(X, Y, i, j, unit, out):
+    """‖xᵢ − yⱼ‖ in double precision, for pairs of rows."""
+    for pair in range(len(out)):
         total = 0.0
         for f in range(X.shape[1]):
             step = (np.float64(X[i[pair], f]) - np.float64(Y[j[pair], f])) / unit
