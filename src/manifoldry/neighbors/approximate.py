@@ -18,11 +18,11 @@ from manifoldry.util.validation import plan_memory, row_blocks, spread_rows
 class ApproximateIndex(BruteIndex):
     """Approximate neighbors of the reference points, exact neighbors of new points.
 
-    Each of the n reference points is compared with the points of nearby cells; on data near a
-    manifold these are about √n points per neighbor cell. If a projection to principal axes keeps
-    most of the variance and of the neighbors, the search runs in the projection, which is cheaper,
-    and the candidates are then ranked by their distances in the full space. The result does not
-    depend on the number of threads. A new point is compared with all points.
+    Each reference point is compared with the points of nearby cells, about √n in each. If
+    a projection to principal axes keeps most of the variance and of the neighbors, the search runs
+    in the projection, which is cheaper, and the candidates are then ranked by their distances in
+    the full space. The result does not depend on the number of threads. A new point is compared
+    with all points.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class ApproximateIndex(BruteIndex):
 
 def _n_candidates(k: int) -> int:
     """Number of candidates per point for a search in a projection."""
-    return max(2 * k, k + 10)
+    return max(2 * k, k + 25)
 
 
 def _kept(Z: Array, sample: IntArray, truth: IntArray, n_candidates: int) -> float:

@@ -50,11 +50,13 @@ class Cells:
         cells_per_root: float = 1.0,
         rows_per_cell: int = 50,
         max_steps: int = 8,
+        most: int = 8,
     ) -> "Cells":
         """Divide `X` into about ``cells_per_root · √n`` cells by k-means.
 
         The centers are computed from at most `rows_per_cell` points per cell in `max_steps`
-        steps, with a fixed seed.
+        steps, with a fixed seed. Cells of more than `most` times the mean number of points, for
+        example copies of one point, are cut into pieces, since they would take too many pairs.
         """
         n = len(X)
         n_cells = max(1, min(int(cells_per_root * np.sqrt(n)), n))
@@ -66,9 +68,15 @@ class Cells:
             for _ in range(max_steps):
                 members = _members(_nearest_center(sample, centers), n_cells)
                 counts = np.diff(members.indptr)[:, None]
-                centers = np.where(counts > 0, members @ sample / np.maximum(counts, 1), centers)
+                means = members @ sample / np.maximum(counts, 1).astype(np.float32)
+                centers = np.where(counts > 0, means, centers)
             members = _members(_nearest_center(X, centers), n_cells)
-        return cls(centers, X[members.indices], members.indices, members.indptr)
+        piece = most * (n // n_cells)
+        pieces = -(-np.diff(members.indptr) // piece)  # none of empty cells
+        cell = np.repeat(np.arange(n_cells), pieces)
+        number = np.arange(len(cell)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        starts = np.append(members.indptr[cell] + piece * number, n)
+        return cls(centers[cell], X[members.indices], members.indices, starts)
 
     def cells_needed(
         self, points: IntArray, neighbors: IntArray, recall: float, max_pairs: float
@@ -81,7 +89,8 @@ class Cells:
         place = np.empty_like(self.order)
         place[self.order] = np.arange(len(self.order), dtype=place.dtype)
         cell_of = np.repeat(np.arange(len(self.centers)), np.diff(self.starts))
-        nearest = np.argsort(_center_squares(self.X[place[points]], self.centers), axis=1)
+        squares = _center_squares(self.X[place[points]], self.centers)
+        nearest = np.argsort(squares, axis=1, kind="stable")
         ranks = np.argsort(nearest, axis=1)  # of each cell for each point
         found = np.take_along_axis(ranks, cell_of[place[neighbors]], axis=1)
         needed = int(np.quantile(found, recall, method="higher")) + 1
