@@ -5,8 +5,6 @@ threads can share the rows. Each row is written by one thread and does not depen
 written in the same pass, so results do not depend on the number of threads.
 """
 
-from heapq import heappop, heappush
-
 import numpy as np
 
 from manifoldry.util.jit import cached_njit
@@ -72,39 +70,89 @@ def lengths(X, Y, i, j, unit, out):
 
 
 @compiled
-def path_lengths(indptr, indices, lengths, starts, ends, limits, shortest, out, lo, hi):
+def move_up(heap, place, keys, side, at):
+    """Restore the order of a heap of nodes after the key of the node at position `at` decreased.
+
+    Each of the two rows of `heap` is a binary heap; ``place[side, node]`` is the node's position.
+    """
+    node = heap[side, at]
+    while at > 0:
+        parent = heap[side, (at - 1) >> 1]
+        if keys[side, parent] <= keys[side, node]:
+            break
+        heap[side, at] = parent
+        place[side, parent] = at
+        at = (at - 1) >> 1
+    heap[side, at] = node
+    place[side, node] = at
+
+
+@compiled
+def remove_first(heap, place, keys, side, size):
+    """Remove the node of smallest key from a heap of `size` nodes."""
+    node = heap[side, size - 1]
+    at, child = 0, 1
+    while child < size - 1:
+        if (
+            child + 1 < size - 1
+            and keys[side, heap[side, child + 1]] < keys[side, heap[side, child]]
+        ):
+            child += 1
+        if keys[side, node] <= keys[side, heap[side, child]]:
+            break
+        heap[side, at] = heap[side, child]
+        place[side, heap[side, at]] = at
+        at, child = child, 2 * child + 1
+    heap[side, at] = node
+    place[side, node] = at
+
+
+@compiled
+def path_lengths(
+    indptr, indices, lengths, starts, ends, limits, shortest, out, reached, heap, place, touched,
+    counts, lo, hi,
+):  # fmt: skip
     """Length of the shortest path between each pair of points, infinite beyond its limit.
 
     Dijkstra's algorithm from both ends at once, for pairs lo to hi. Unless `shortest`, it is the
-    length of the first path found within the limit.
+    length of the first path found within the limit. Scratch arrays are `reached` (2, n_nodes),
+    which is infinite before and after the call, `heap`, `place` and `touched` of the same shape,
+    and `counts` (2, 2).
     """
-    reached = np.full((2, len(indptr) - 1), np.inf)
     for pair in range(lo, hi):
-        heaps = ([(0.0, starts[pair])], [(0.0, ends[pair])])
-        touched = [starts[pair], ends[pair]]
-        reached[0, starts[pair]] = reached[1, ends[pair]] = 0.0
+        for side in range(2):
+            start = ends[pair] if side else starts[pair]
+            reached[side, start] = 0.0
+            heap[side, 0] = touched[side, 0] = start
+            place[side, start] = 0
+            counts[side, 0] = counts[side, 1] = 1  # nodes in the heap, nodes reached
         best = np.inf
-        while len(heaps[0]) > 0 and len(heaps[1]) > 0:
-            if heaps[0][0][0] + heaps[1][0][0] >= min(best, limits[pair]):
+        while counts[0, 0] > 0 and counts[1, 0] > 0:
+            radius = reached[0, heap[0, 0]] + reached[1, heap[1, 0]]
+            if radius >= min(best, limits[pair]) or (best <= limits[pair] and not shortest):
                 break
-            if best <= limits[pair] and not shortest:
-                break
-            side = 0 if len(heaps[0]) <= len(heaps[1]) else 1
-            other_radius = heaps[1 - side][0][0]
-            length, i = heappop(heaps[side])
-            if length > reached[side, i]:
-                continue
+            side = 0 if counts[0, 0] <= counts[1, 0] else 1
+            i = heap[side, 0]
+            length, other = reached[side, i], reached[1 - side, heap[1 - side, 0]]
+            remove_first(heap, place, reached, side, counts[side, 0])
+            counts[side, 0] -= 1
             for edge in range(indptr[i], indptr[i + 1]):
                 j, new = indices[edge], length + lengths[edge]
                 if new < reached[side, j]:
                     best = min(best, new + reached[1 - side, j])
-                    if new + other_radius <= min(best, limits[pair]):
+                    if new + other <= min(best, limits[pair]):
+                        if reached[side, j] == np.inf:
+                            touched[side, counts[side, 1]] = j
+                            counts[side, 1] += 1
+                            heap[side, counts[side, 0]] = j
+                            place[side, j] = counts[side, 0]
+                            counts[side, 0] += 1
                         reached[side, j] = new
-                        touched.append(np.int64(j))
-                        heappush(heaps[side], (new, np.int64(j)))
+                        move_up(heap, place, reached, side, place[side, j])
         out[pair] = best if best <= limits[pair] else np.inf
-        for i in touched:
-            reached[0, i] = reached[1, i] = np.inf
+        for side in range(2):
+            for t in range(counts[side, 1]):
+                reached[side, touched[side, t]] = np.inf
 
 
 @compiled
@@ -163,22 +211,23 @@ def sum_to_roots(parents, counts, lo, hi):
 
 
 @compiled
-def within_steps(indptr, indices, starts, ends, steps, out, lo, hi):
-    """Whether a path of at most `steps` edges connects each pair of points; pairs lo to hi."""
-    n = len(indptr) - 1
-    mark = np.full((2, n), -1, np.int64)
-    queue = np.empty((2, n), indices.dtype)
-    first, last = np.zeros(2, np.int64), np.ones(2, np.int64)
+def within_steps(indptr, indices, starts, ends, steps, out, mark, queue, bounds, lo, hi):
+    """Whether a path of at most `steps` edges connects each pair of points; pairs lo to hi.
+
+    Scratch arrays are `mark` (2, n_nodes), negative before the call, `queue` (2, n_nodes) and
+    `bounds` (2, 2).
+    """
     for pair in range(lo, hi):
-        queue[0, 0], queue[1, 0] = starts[pair], ends[pair]
-        mark[0, starts[pair]] = mark[1, ends[pair]] = pair
-        first[:], last[:] = 0, 1
+        for side in range(2):
+            start = ends[pair] if side else starts[pair]
+            queue[side, 0], mark[side, start] = start, pair
+            bounds[side, 0], bounds[side, 1] = 0, 1
         met = False
         for _ in range(steps):
-            side = 0 if last[0] - first[0] <= last[1] - first[1] else 1
-            stop = last[side]
-            for place in range(first[side], stop):
-                i = queue[side, place]
+            side = 0 if bounds[0, 1] - bounds[0, 0] <= bounds[1, 1] - bounds[1, 0] else 1
+            stop = last = bounds[side, 1]
+            for at in range(bounds[side, 0], stop):
+                i = queue[side, at]
                 for edge in range(indptr[i], indptr[i + 1]):
                     j = indices[edge]
                     if mark[1 - side, j] == pair:
@@ -186,11 +235,11 @@ def within_steps(indptr, indices, starts, ends, steps, out, lo, hi):
                         break
                     if mark[side, j] != pair:
                         mark[side, j] = pair
-                        queue[side, last[side]] = j
-                        last[side] += 1
+                        queue[side, last] = j
+                        last += 1
                 if met:
                     break
-            first[side] = stop
+            bounds[side, 0], bounds[side, 1] = stop, last
             if met:
                 break
         out[pair] = met
