@@ -33,7 +33,7 @@ class EdgeList:
         Short-circuit edges hardly ever are, since their ends have nearer neighbors.
     n : int
         Number of points.
-    compile_above : int, default=1000
+    compile_above : int, default=3000
         Number of points above which paths are searched by compiled code.
     """
 
