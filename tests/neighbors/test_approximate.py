@@ -13,6 +13,8 @@ from sklearn.datasets import load_digits
 
 from manifoldry import LaplacianEigenmaps, NeighborGraph
 from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.neighbors.approximate import ApproximateIndex
+from manifoldry.neighbors.cells import Cells
 from manifoldry.neighbors.choose import choose_index
 
 
@@ -110,6 +112,16 @@ def test_points_at_one_place():
     assert graph.recall >= 0.98
 
 
+def test_many_copies_of_a_point_are_not_compared_with_each_other():
+    X = np.vstack([bent_cloud(1600, 20), np.ones((2000, 20), dtype=np.float32)])
+    cells = Cells.of(X)
+    assert np.diff(cells.starts).min() > 0
+    assert np.diff(cells.starts).max() <= 8 * 60  # eight times the mean
+    graph = NeighborGraph.build(X, 10, search="approximate")
+    assert not graph.distances[-2000 * 10 :].any()
+    assert graph.recall > 0.97
+
+
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_units_do_not_matter(X, graph, scale):
     scaled = NeighborGraph.build(X.astype(float) * scale, 15, search="approximate")
@@ -125,6 +137,32 @@ def test_low_recall_in_single_precision_is_reported():
     assert graph.recall < 0.98
 
 
+def test_limited_work_lowers_the_recall_and_is_reported(X):
+    with pytest.warns(ConvergenceWarning, match=r"approximate search found .*search='exact'"):
+        found = ApproximateIndex(X, "", max_work=4e7).reference_neighbors(X, 15)
+    assert 0.2 < found.recall < 0.9
+
+
+def test_distant_clusters_in_single_precision():
+    """Products in coordinates of all clusters would cancel: their rounding exceeds the squares."""
+    X = np.concatenate([bent_cloud(500, 20) + 1e4 * shift for shift in range(4)])
+    graph = NeighborGraph.build(X, 10, search="approximate")
+    assert recall(graph, NeighborGraph.build(X, 10, search="exact")) > 0.97
+
+
+@pytest.mark.parametrize("target", [0.8, 0.95])
+def test_cells_reach_the_recall_for_which_they_were_counted(X, target):
+    exact = NeighborGraph.build(X, 15, search="exact").indices.reshape(-1, 15)
+    centered = X - X.mean(axis=0)
+    cells, sample = Cells.of(centered), np.arange(0, len(X), 10)
+    n_searched = cells.cells_needed(sample, exact[sample], target, np.inf)
+    assert cells.cells_needed(sample, exact[sample], target, max_pairs=1.0) == 1
+    assert 1 < n_searched < len(cells.centers) / 2
+    found = cells.order[cells.nearest(15, n_searched)]
+    same = [len(np.intersect1d(a, b)) for a, b in zip(found, exact[cells.order], strict=True)]
+    assert abs(np.mean(same) / 15 - target) < 0.03
+
+
 def test_cosine(X):
     graph = NeighborGraph.build(X, 15, metric="cosine", search="approximate")
     exact = NeighborGraph.build(X, 15, metric="cosine", search="exact")
@@ -135,7 +173,7 @@ def test_reason_of_the_choice():
     X = bent_cloud(200)
     assert "blocked matrix products" in NeighborGraph.build(X, 5).index.reason
     index = choose_index(X, exact_work=1e5)
-    assert index.reason == "neighbors of neighbors: 40 features, exact takes 2e+06 products"
+    assert index.reason == "nearby cells: 40 features, exact takes 2e+06 products"
     assert "as requested" in NeighborGraph.build(X, 5, search="approximate").index.reason
     with pytest.raises(ValueError, match="search='fast' must be one of 'auto', 'exact'"):
         NeighborGraph.build(X, 5, search="fast")

@@ -180,8 +180,8 @@ def without_self(indices: IntArray, distances: Array, itself: IntArray) -> tuple
 
 def sort_rows(indices: IntArray, distances: Array) -> tuple[IntArray, Array]:
     """Sort each row by distance, ties by index."""
-    step = np.diff(distances, axis=1)
-    late = (step < 0) | ((step == 0) & (np.diff(indices, axis=1) < 0))
+    left, right = distances[:, :-1], distances[:, 1:]  # not differences, as both may be infinite
+    late = (right < left) | ((right == left) & (indices[:, 1:] < indices[:, :-1]))
     rows = np.flatnonzero(late.any(axis=1))  # most rows come sorted
     if len(rows):
         order = np.lexsort((indices[rows], distances[rows]), axis=1)

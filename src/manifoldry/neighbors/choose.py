@@ -1,4 +1,4 @@
-"""Choice of the neighbor index for data and metric; the approximate and the general index."""
+"""Choice of the neighbor index for data and metric; the index for general metrics."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,117 +7,22 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.exceptions import ConvergenceWarning, warn
+from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.base import (
     SLACK,
     Edges,
     NeighborIndex,
     PointIndex,
-    ReferenceNeighbors,
     gather,
     smallest_entries,
-    sort_rows,
 )
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex, scaled_rows
 from manifoldry.neighbors.distances import check_takes_sparse, metric_distances
 from manifoldry.neighbors.kdtree import KDTreeIndex
-from manifoldry.neighbors.nn_descent import NNDescent
 from manifoldry.util.array_like import array_like, check_not_stacked
 from manifoldry.util.checks import check_option
-from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import plan_memory, row_blocks
-
-
-@dataclass(frozen=True, eq=False)
-class ApproximateIndex(BruteIndex):
-    """Approximate neighbors of the reference points, exact neighbors of new points.
-
-    The graph of n points takes about n·log n distances; a new point is compared with all points.
-    The result does not depend on the number of threads.
-
-    Parameters
-    ----------
-    recall_sample : int
-        Number of points on which the recall is estimated.
-    target_recall : float
-        Recall at which the search stops.
-    recall_tolerance : float
-        A warning is issued if the recall on a second sample is lower than `target_recall` by more
-        than this.
-    max_passes : int
-        Largest number of passes in the full space.
-    descent : NNDescent
-        The search algorithm.
-    """
-
-    recall_sample: int = 100
-    target_recall: float = 0.98
-    recall_tolerance: float = 0.01
-    max_passes: int = 3
-    descent: NNDescent = field(default_factory=NNDescent)
-
-    def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
-        n, d = self.X.shape
-        needed = 30.0 * n * (2 * k + 20) + 8.0 * n * d
-        plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
-        sample = self._sample(0)
-        truth, distances = self.nearest_excluding(self.X[sample], k, sample)
-        indices = self._complete(self.descent.neighbors(self._single, k, sample, truth))
-        for _ in range(self.max_passes):
-            if self._recall(indices, sample, distances) >= self.target_recall:
-                break
-            indices = self._complete(self.descent.improved(self._single, indices))
-        others = self._sample(1)  # independent of the sample used for stopping
-        recall = self._recall(indices, others, self.nearest_excluding(self.X[others], k, others)[1])
-        self.__dict__.pop("_single", None)  # as large as half the data
-        if recall < self.target_recall - self.recall_tolerance:
-            warn(
-                f"approximate search found {recall:.0%} of the neighbors of a sample of points, "
-                f"less than {self.target_recall:.0%}; for exact neighbors pass "
-                "NeighborGraph.build(X, search='exact') to fit instead of the data",
-                ConvergenceWarning,
-            )
-        return ReferenceNeighbors(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
-
-    def _complete(self, indices: IntArray) -> IntArray:
-        """Search the rows with missing neighbors again, exactly."""
-        incomplete = np.flatnonzero((indices < 0).any(axis=1))
-        if len(incomplete):
-            indices[incomplete] = self.nearest_excluding(
-                self.X[incomplete], indices.shape[1], incomplete
-            )[0]
-        return indices
-
-    def _sample(self, seed: int) -> IntArray:
-        n = self.n_reference
-        return np.sort(
-            np.random.default_rng(seed).choice(n, min(n, self.recall_sample), replace=False)
-        )
-
-    def _is_large(self, X: Matrix) -> bool:
-        return True  # compiled loops are used in any case
-
-    def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
-        from manifoldry.neighbors.compiled import lengths
-
-        out = np.empty(len(query))
-        pairs = np.ascontiguousarray(X), np.ascontiguousarray(self.X), query, reference
-        map_threads(
-            lambda part: lengths(*pairs, self._frame.unit, out, part.start, part.stop),
-            row_blocks(len(query), X.shape[1], budget=2**22),
-        )
-        return out
-
-    def _to_neighbors(self, X: Matrix, neighbors: IntArray) -> Array:
-        query = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
-        return self._between(X, query, neighbors.ravel()).reshape(neighbors.shape)
-
-    def _recall(self, indices: IntArray, sample: IntArray, distances: Array) -> float:
-        """Fraction of the neighbors of a sample that were found, given their exact distances."""
-        found = self._to_neighbors(self.X[sample], indices[sample])
-        # Compare distances, not indices: any of several tied points counts as found.
-        return float((found <= distances[:, -1:] * SLACK).mean())
+from manifoldry.util.validation import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +89,7 @@ def choose_index(
     search: str = "auto",
     *,
     tree_features: int = 12,
-    exact_work: float = 4e11,
+    exact_work: float = 1e11,
 ) -> NeighborIndex:
     """Return the index for `X` and `metric`; its attribute ``reason`` explains the choice.
 
@@ -241,7 +146,7 @@ def _many_features(X: Matrix, search: str, tree_features: int, exact_work: float
     why_approximate = work > exact_work and f"exact takes {work:.0e} products"
     why = {"approximate": "as requested", "auto": why_approximate}.get(search)
     if why:
-        return ApproximateIndex(X, f"neighbors of neighbors: {n_features} features, {why}")
+        return ApproximateIndex(X, f"nearby cells: {n_features} features, {why}")
     more = f"more than {tree_features}" if n_features > tree_features else "all pairs"
     return BruteIndex(X, f"blocked matrix products: {n_features} features, {more}")
 

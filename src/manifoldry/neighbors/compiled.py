@@ -5,24 +5,12 @@ threads can share the rows. Each row is written by one thread and does not depen
 written in the same pass, so results do not depend on the number of threads.
 """
 
-from heapq import heappop, heappush
-
 import numpy as np
 
 from manifoldry.util.jit import cached_njit
 
 # Sums may be reordered for vectorization, but infinities are preserved.
 compiled = cached_njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-
-
-@compiled
-def squared_distance(X, i, j):
-    """‖xᵢ − xⱼ‖² in single precision."""
-    total = np.float32(0)
-    for f in range(X.shape[1]):
-        step = X[i, f] - X[j, f]
-        total += step * step
-    return total
 
 
 @compiled
@@ -39,20 +27,21 @@ def insert(indices, distances, row, j, distance):
 
 
 @compiled
-def keep_smallest(products, squares, first, own, indices, values, lo, hi):
-    """Update rows lo to hi with the columns of smallest squares[column] − 2·product.
+def keep_smallest(products, squares, first, own, rows, indices, values, lo, hi):
+    """Update rows[lo:hi] with the columns of smallest squares[column] − 2·product.
 
-    `first` is the index of the first column. ``own + r`` is the index of row r, which is excluded
+    `first` is the index of the first column. ``own + row`` is the index of a row, which is excluded
     as its own neighbor; a negative `own` means that rows and columns are different points.
     """
     k = indices.shape[1]
     for r in range(lo, hi):
-        worst = values[r, k - 1]
+        row = rows[r]
+        worst = values[row, k - 1]
         for c in range(products.shape[1]):
-            value = squares[first + c] - 2 * products[r, c]
-            if value < worst and (own < 0 or own + r != first + c):
-                insert(indices, values, r, first + c, value)
-                worst = values[r, k - 1]
+            value = squares[c] - 2 * products[r, c]
+            if value < worst and (own < 0 or own + row != first + c):
+                insert(indices, values, row, first + c, value)
+                worst = values[row, k - 1]
 
 
 @compiled
@@ -70,163 +59,9 @@ def keep_smallest_across(products, squares, first, indices, values, lo, hi):
 
 
 @compiled
-def next_random(state):
-    """Next state of a linear congruential generator, independent of numpy's generators."""
-    return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-
-
-@compiled
-def grow_tree(X, leaf_size, seed, order, leaf):
-    """Build a random projection tree: halve the data until leaves have at most `leaf_size` points.
-
-    Fills `order` with the points sorted by leaf, and `leaf` with the leaf of each point; returns
-    the start of each leaf in `order`.
-    """
-    n, n_features = X.shape
-    state = np.uint64(seed * 2654435769 + 1)
-    for i in range(n):
-        order[i] = i
-    starts = np.empty(n + 1, np.int32)
-    pending = np.empty((128, 2), np.int64)
-    pending[0, 0], pending[0, 1] = 0, n
-    height, n_leaves = 1, 0
-    direction = np.empty(n_features, X.dtype)
-    along = np.empty(n, X.dtype)
-    upper = np.empty(n, order.dtype)
-    while height > 0:
-        height -= 1
-        lo, hi = pending[height, 0], pending[height, 1]
-        if hi - lo <= leaf_size:
-            starts[n_leaves] = lo
-            for t in range(lo, hi):
-                leaf[order[t]] = n_leaves
-            n_leaves += 1
-            continue
-        state = next_random(state)
-        a = lo + np.int64(state >> np.uint64(33)) % (hi - lo)
-        state = next_random(state)
-        b = lo + np.int64(state >> np.uint64(33)) % (hi - lo - 1)
-        a, b = order[a], order[b if b < a else b + 1]
-        for f in range(n_features):
-            direction[f] = X[a, f] - X[b, f]
-        for t in range(lo, hi):
-            along[t] = np.dot(direction, X[order[t]])
-        middle = np.partition(along[lo:hi], (hi - lo) // 2)[(hi - lo) // 2]
-        cut, n_upper = lo, 0
-        for t in range(lo, hi):
-            if along[t] < middle:
-                order[cut] = order[t]
-                cut += 1
-            else:
-                upper[n_upper] = order[t]
-                n_upper += 1
-        order[cut:hi] = upper[:n_upper]
-        if cut == lo:  # many points are tied at the median: split them arbitrarily
-            cut = (lo + hi) // 2
-        pending[height, 0], pending[height, 1] = cut, hi
-        pending[height + 1, 0], pending[height + 1, 1] = lo, cut
-        height += 2
-    starts[n_leaves] = n
-    return starts[: n_leaves + 1].copy()
-
-
-@compiled
-def search_leaves(X, orders, starts, leaves, lo, hi, indices, distances, seen):
-    """Nearest neighbors of rows lo to hi among the points that share a leaf of some tree.
-
-    `seen` is scratch space of one thread: seen[j] == i if j was compared with i.
-    """
-    k = indices.shape[1]
-    for i in range(lo, hi):
-        seen[i] = i
-        worst = distances[i, k - 1]
-        for tree in range(orders.shape[0]):
-            leaf = leaves[tree, i]
-            for t in range(starts[tree, leaf], starts[tree, leaf + 1]):
-                j = orders[tree, t]
-                if seen[j] != i:
-                    seen[j] = i
-                    distance = squared_distance(X, i, j)
-                    if distance < worst:
-                        insert(indices, distances, i, j, distance)
-                        worst = distances[i, k - 1]
-
-
-@compiled
-def link(indices, is_new, width, links, n_new, n_links, n_back):
-    """Link each point to its `width` nearest neighbors and to at most `width` reverse neighbors.
-
-    Reverse neighbors are added by increasing rank. The `n_new` new links come first in each row of
-    `n_links`. All neighbors are then marked as old.
-    """
-    n_links[:] = 0
-    n_back[:] = 0
-    for new in (True, False):
-        for rank in range(width):
-            for i in range(indices.shape[0]):
-                j = indices[i, rank]
-                if j >= 0 and is_new[i, rank] == new:
-                    links[i, n_links[i]] = j
-                    n_links[i] += 1
-                    if n_back[j] < width:
-                        links[j, n_links[j]] = i
-                        n_links[j] += 1
-                        n_back[j] += 1
-        if new:
-            n_new[:] = n_links
-    is_new[:] = False
-
-
-@compiled
-def search_links(X, links, n_new, n_links, mark, indices, distances, is_new, seen, lo, hi):
-    """Update rows lo to hi with points two links away, at least one of the links being new.
-
-    Pairs of old links were compared in an earlier pass. Entries of `seen` from `mark` on belong to
-    this pass. Returns the number of changed neighbors.
-    """
-    k = indices.shape[1]
-    changed = 0
-    for i in range(lo, hi):
-        mine = mark + i
-        seen[i] = mine
-        for r in range(k):
-            if indices[i, r] >= 0:
-                seen[indices[i, r]] = mine
-        for a in range(n_links[i]):
-            j = links[i, a]
-            ways = n_links[j] if a < n_new[i] else n_new[j]
-            for b in range(-1, ways):
-                other = j if b < 0 else links[j, b]
-                if seen[other] == mine:
-                    continue
-                seen[other] = mine
-                distance = squared_distance(X, i, other)
-                if distance < distances[i, k - 1]:
-                    place = insert(indices, distances, i, other, distance)
-                    for r in range(k - 1, place, -1):
-                        is_new[i, r] = is_new[i, r - 1]
-                    is_new[i, place] = True
-                    changed += 1
-    return changed
-
-
-@compiled
-def rerank(X, candidates, indices, distances, lo, hi):
-    """Sort the candidates of rows lo to hi by their distances in `X` and keep the nearest."""
-    k = indices.shape[1]
-    for i in range(lo, hi):
-        for r in range(candidates.shape[1]):
-            j = candidates[i, r]
-            if j >= 0:
-                distance = squared_distance(X, i, j)
-                if distance < distances[i, k - 1]:
-                    insert(indices, distances, i, j, distance)
-
-
-@compiled
-def lengths(X, Y, i, j, unit, out, lo, hi):
-    """‖xᵢ − yⱼ‖ in double precision, for pairs lo to hi."""
-    for pair in range(lo, hi):
+def lengths(X, Y, i, j, unit, out):
+    """‖xᵢ − yⱼ‖ in double precision, for pairs of rows."""
+    for pair in range(len(out)):
         total = 0.0
         for f in range(X.shape[1]):
             step = (np.float64(X[i[pair], f]) - np.float64(Y[j[pair], f])) / unit
@@ -235,39 +70,89 @@ def lengths(X, Y, i, j, unit, out, lo, hi):
 
 
 @compiled
-def path_lengths(indptr, indices, lengths, starts, ends, limits, shortest, out, lo, hi):
+def move_up(heap, place, keys, side, at):
+    """Restore the order of a heap of nodes after the key of the node at position `at` decreased.
+
+    Each of the two rows of `heap` is a binary heap; ``place[side, node]`` is the node's position.
+    """
+    node = heap[side, at]
+    while at > 0:
+        parent = heap[side, (at - 1) >> 1]
+        if keys[side, parent] <= keys[side, node]:
+            break
+        heap[side, at] = parent
+        place[side, parent] = at
+        at = (at - 1) >> 1
+    heap[side, at] = node
+    place[side, node] = at
+
+
+@compiled
+def remove_first(heap, place, keys, side, size):
+    """Remove the node of smallest key from a heap of `size` nodes."""
+    node = heap[side, size - 1]
+    at, child = 0, 1
+    while child < size - 1:
+        if (
+            child + 1 < size - 1
+            and keys[side, heap[side, child + 1]] < keys[side, heap[side, child]]
+        ):
+            child += 1
+        if keys[side, node] <= keys[side, heap[side, child]]:
+            break
+        heap[side, at] = heap[side, child]
+        place[side, heap[side, at]] = at
+        at, child = child, 2 * child + 1
+    heap[side, at] = node
+    place[side, node] = at
+
+
+@compiled
+def path_lengths(
+    indptr, indices, lengths, starts, ends, limits, shortest, out, reached, heap, place, touched,
+    counts, lo, hi,
+):  # fmt: skip
     """Length of the shortest path between each pair of points, infinite beyond its limit.
 
     Dijkstra's algorithm from both ends at once, for pairs lo to hi. Unless `shortest`, it is the
-    length of the first path found within the limit.
+    length of the first path found within the limit. Scratch arrays are `reached` (2, n_nodes),
+    which is infinite before and after the call, `heap`, `place` and `touched` of the same shape,
+    and `counts` (2, 2).
     """
-    reached = np.full((2, len(indptr) - 1), np.inf)
     for pair in range(lo, hi):
-        heaps = ([(0.0, starts[pair])], [(0.0, ends[pair])])
-        touched = [starts[pair], ends[pair]]
-        reached[0, starts[pair]] = reached[1, ends[pair]] = 0.0
+        for side in range(2):
+            start = ends[pair] if side else starts[pair]
+            reached[side, start] = 0.0
+            heap[side, 0] = touched[side, 0] = start
+            place[side, start] = 0
+            counts[side, 0] = counts[side, 1] = 1  # nodes in the heap, nodes reached
         best = np.inf
-        while len(heaps[0]) > 0 and len(heaps[1]) > 0:
-            if heaps[0][0][0] + heaps[1][0][0] >= min(best, limits[pair]):
+        while counts[0, 0] > 0 and counts[1, 0] > 0:
+            radius = reached[0, heap[0, 0]] + reached[1, heap[1, 0]]
+            if radius >= min(best, limits[pair]) or (best <= limits[pair] and not shortest):
                 break
-            if best <= limits[pair] and not shortest:
-                break
-            side = 0 if len(heaps[0]) <= len(heaps[1]) else 1
-            other_radius = heaps[1 - side][0][0]
-            length, i = heappop(heaps[side])
-            if length > reached[side, i]:
-                continue
+            side = 0 if counts[0, 0] <= counts[1, 0] else 1
+            i = heap[side, 0]
+            length, other = reached[side, i], reached[1 - side, heap[1 - side, 0]]
+            remove_first(heap, place, reached, side, counts[side, 0])
+            counts[side, 0] -= 1
             for edge in range(indptr[i], indptr[i + 1]):
                 j, new = indices[edge], length + lengths[edge]
                 if new < reached[side, j]:
                     best = min(best, new + reached[1 - side, j])
-                    if new + other_radius <= min(best, limits[pair]):
+                    if new + other <= min(best, limits[pair]):
+                        if reached[side, j] == np.inf:
+                            touched[side, counts[side, 1]] = j
+                            counts[side, 1] += 1
+                            heap[side, counts[side, 0]] = j
+                            place[side, j] = counts[side, 0]
+                            counts[side, 0] += 1
                         reached[side, j] = new
-                        touched.append(np.int64(j))
-                        heappush(heaps[side], (new, np.int64(j)))
+                        move_up(heap, place, reached, side, place[side, j])
         out[pair] = best if best <= limits[pair] else np.inf
-        for i in touched:
-            reached[0, i] = reached[1, i] = np.inf
+        for side in range(2):
+            for t in range(counts[side, 1]):
+                reached[side, touched[side, t]] = np.inf
 
 
 @compiled
@@ -326,22 +211,23 @@ def sum_to_roots(parents, counts, lo, hi):
 
 
 @compiled
-def within_steps(indptr, indices, starts, ends, steps, out, lo, hi):
-    """Whether a path of at most `steps` edges connects each pair of points; pairs lo to hi."""
-    n = len(indptr) - 1
-    mark = np.full((2, n), -1, np.int64)
-    queue = np.empty((2, n), indices.dtype)
-    first, last = np.zeros(2, np.int64), np.ones(2, np.int64)
+def within_steps(indptr, indices, starts, ends, steps, out, mark, queue, bounds, lo, hi):
+    """Whether a path of at most `steps` edges connects each pair of points; pairs lo to hi.
+
+    Scratch arrays are `mark` (2, n_nodes), negative before the call, `queue` (2, n_nodes) and
+    `bounds` (2, 2).
+    """
     for pair in range(lo, hi):
-        queue[0, 0], queue[1, 0] = starts[pair], ends[pair]
-        mark[0, starts[pair]] = mark[1, ends[pair]] = pair
-        first[:], last[:] = 0, 1
+        for side in range(2):
+            start = ends[pair] if side else starts[pair]
+            queue[side, 0], mark[side, start] = start, pair
+            bounds[side, 0], bounds[side, 1] = 0, 1
         met = False
         for _ in range(steps):
-            side = 0 if last[0] - first[0] <= last[1] - first[1] else 1
-            stop = last[side]
-            for place in range(first[side], stop):
-                i = queue[side, place]
+            side = 0 if bounds[0, 1] - bounds[0, 0] <= bounds[1, 1] - bounds[1, 0] else 1
+            stop = last = bounds[side, 1]
+            for at in range(bounds[side, 0], stop):
+                i = queue[side, at]
                 for edge in range(indptr[i], indptr[i + 1]):
                     j = indices[edge]
                     if mark[1 - side, j] == pair:
@@ -349,11 +235,11 @@ def within_steps(indptr, indices, starts, ends, steps, out, lo, hi):
                         break
                     if mark[side, j] != pair:
                         mark[side, j] = pair
-                        queue[side, last[side]] = j
-                        last[side] += 1
+                        queue[side, last] = j
+                        last += 1
                 if met:
                     break
-            first[side] = stop
+            bounds[side, 0], bounds[side, 1] = stop, last
             if met:
                 break
         out[pair] = met

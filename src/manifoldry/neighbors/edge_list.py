@@ -33,7 +33,7 @@ class EdgeList:
         Short-circuit edges hardly ever are, since their ends have nearer neighbors.
     n : int
         Number of points.
-    compile_above : int, default=1000
+    compile_above : int, default=3000
         Number of points above which paths are searched by compiled code.
     """
 
@@ -141,7 +141,12 @@ class EdgeList:
 
             start, end = np.ascontiguousarray(self.ends[rows].T)
             arguments = graph.indptr, graph.indices, start, end, steps, out
-            run_on_rows(within_steps, len(rows), *arguments)
+
+            def search(first: int, last: int) -> None:
+                mark, queue = np.full((2, self.n), -1), np.empty((2, self.n), dtype=np.intp)
+                within_steps(*arguments, mark, queue, np.empty((2, 2), np.intp), first, last)
+
+            run_on_rows(search, len(rows))
             return out
         ones = np.ones(graph.nnz, dtype=np.float32)
         step = sparse.csr_array((ones, graph.indices, graph.indptr), shape=graph.shape)
@@ -173,10 +178,14 @@ class EdgeList:
             from manifoldry.neighbors.compiled import path_lengths
 
             start, end = np.ascontiguousarray(self.ends[rows].T)
-            arguments = graph.indptr, graph.indices, graph.data, start, end
-            run_on_rows(
-                path_lengths, len(rows), *arguments, limit * self.spacing[rows], shortest, out
-            )
+            limits = limit * self.spacing[rows]
+            arguments = graph.indptr, graph.indices, graph.data, start, end, limits, shortest, out
+
+            def search(first: int, last: int) -> None:
+                reached, nodes = np.full((2, self.n), np.inf), np.empty((3, 2, self.n), np.int32)
+                path_lengths(*arguments, reached, *nodes, np.empty((2, 2), np.intp), first, last)
+
+            run_on_rows(search, len(rows))
             return out
         start, end = self._oriented(rows)
         sources, label = np.unique(start, return_inverse=True)

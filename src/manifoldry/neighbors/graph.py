@@ -66,8 +66,8 @@ class NeighborGraph:
 
     References
     ----------
-    W. Dong, C. Moses and K. Li, "Efficient k-nearest neighbor graph construction for generic
-    similarity measures", WWW 2011: the approximate search.
+    H. Jégou, M. Douze and C. Schmid, "Product quantization for nearest neighbor search", IEEE
+    TPAMI 2011: the approximate search, in the cells of their inverted file without quantization.
 
     Examples
     --------

@@ -69,8 +69,9 @@ def _among_others(
             if visit is not None:
                 visit(rows, columns, products)
             run_on_rows(
-                keep_smallest, len(products), products, squares, columns.start, -1, *row_results
-            )
+                keep_smallest, len(products), products, squares[columns], columns.start, -1,
+                np.arange(len(products)), *row_results,
+            )  # fmt: skip
 
 
 def _among_themselves(
@@ -84,7 +85,9 @@ def _among_themselves(
             products = X[rows] @ X[columns].T
             n, m = products.shape
             first, own = columns.start, rows.start
-            run_on_rows(keep_smallest, n, products, squares, first, own, *row_results)
+            run_on_rows(
+                keep_smallest, n, products, squares[columns], first, own, np.arange(n), *row_results
+            )
             if columns is not rows:
                 column_results = indices[columns], values[columns]
                 run_on_rows(keep_smallest_across, m, products, squares, own, *column_results)

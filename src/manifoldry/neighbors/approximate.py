@@ -1,0 +1,188 @@
+"""Approximate neighbor graphs of large data with many features."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifoldry.exceptions import ConvergenceWarning, warn
+from manifoldry.neighbors.base import SLACK, ReferenceNeighbors, sort_rows
+from manifoldry.neighbors.brute import BruteIndex
+from manifoldry.neighbors.cells import Cells
+from manifoldry.neighbors.distances import squared_norms
+from manifoldry.util.threads import map_threads, one_blas_thread
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import plan_memory, row_blocks, spread_rows
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateIndex(BruteIndex):
+    """Approximate neighbors of the reference points, exact neighbors of new points.
+
+    Each reference point is compared with the points of nearby cells, about √n in each. If
+    a projection to principal axes keeps most of the variance and of the neighbors, the search runs
+    in the projection, which is cheaper, and the candidates are then ranked by their distances in
+    the full space. The result does not depend on the number of threads. A new point is compared
+    with all points.
+
+    Parameters
+    ----------
+    recall_sample : int
+        Number of points on which the recall is estimated.
+    target_recall : float
+        Recall at which the search aims.
+    recall_tolerance : float
+        A warning is issued if the recall on a second sample is lower than `target_recall` by more
+        than this.
+    margin : float
+        By how much the recall on the first sample is to exceed `target_recall`.
+    max_work : float
+        Largest number of compared pairs times features; the recall is lower if it takes more.
+    min_variance : float
+        Fraction of the variance that a projection must keep.
+    projection_rows, max_projection : int
+        Number of rows used to compute the projection, and its largest dimension.
+    """
+
+    recall_sample: int = 200
+    target_recall: float = 0.98
+    recall_tolerance: float = 0.01
+    margin: float = 0.005
+    max_work: float = 4e12
+    min_variance: float = 0.9
+    projection_rows: int = 3000
+    max_projection: int = 256
+
+    def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
+        n, d = self.X.shape
+        needed = float(n) * (4 * _n_candidates(k) + 16 * k + 20 * d)
+        plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
+        sample, others = np.array_split(self._sample(), 2)
+        truth = self.nearest_excluding(self.X[sample], k, sample)[0]
+        exact = self.nearest_excluding(self.X[others], k, others)[1]
+        cells, candidates = self._candidates(k, sample, truth)
+        self.__dict__.pop("_single", None)  # as large as half the data
+        indices, distances = self._ranked(k, cells.order, candidates)
+        # Compare distances, not indices: any of several tied points counts as found.
+        recall = float((distances[others] <= exact[:, -1:] * SLACK).mean())
+        if recall < self.target_recall - self.recall_tolerance:
+            warn(
+                f"approximate search found {recall:.0%} of the neighbors of a sample of points, "
+                f"less than {self.target_recall:.0%}; for exact neighbors pass "
+                "NeighborGraph.build(X, search='exact') to fit instead of the data",
+                ConvergenceWarning,
+            )
+        return ReferenceNeighbors(indices, distances, recall)
+
+    def _sample(self) -> IntArray:
+        n = self.n_reference
+        return np.random.default_rng(0).choice(n, min(n, 2 * self.recall_sample), replace=False)
+
+    def _candidates(self, k: int, sample: IntArray, truth: IntArray) -> tuple[Cells, IntArray]:
+        """Candidates of the points sorted by cell, in that order and numbering."""
+        Z, kept = self._projected(k, sample, truth)
+        n_candidates = k + self.n_extra if Z is self._single else _n_candidates(k)
+        cells = Cells.of(Z)
+        recall = min(1.0, (self.target_recall + self.margin) / kept)
+        n_searched = cells.cells_needed(sample, truth, recall, self.max_work / Z.shape[1])
+        return cells, cells.nearest(min(n_candidates, len(Z) - 1), n_searched)
+
+    def _ranked(self, k: int, order: IntArray, candidates: IntArray) -> tuple[IntArray, Array]:
+        """The k nearest candidates of each point, and their distances."""
+        n, n_candidates = candidates.shape
+        indices, distances = np.empty((n, k), dtype=np.intp), np.empty((n, k))
+        X = np.ascontiguousarray(self.X)
+
+        def fill(block: slice) -> None:
+            rows, near = order[block], candidates[block]
+            found = order[near]
+            lengths = self._lengths(X, X, np.repeat(rows, n_candidates), found.ravel())
+            lengths = np.where(near < 0, np.inf, lengths.reshape(near.shape))
+            nearest, lengths = sort_rows(found, lengths)
+            indices[rows], distances[rows] = nearest[:, :k], lengths[:, :k]
+
+        map_threads(fill, row_blocks(n, n_candidates, budget=2**18))
+        few = np.flatnonzero(np.isinf(distances[:, -1]))
+        if len(few):  # nearby cells have fewer than k other points
+            indices[few], distances[few] = self.nearest_excluding(self.X[few], k, few)
+        return indices, distances
+
+    def _projected(self, k: int, sample: IntArray, truth: IntArray) -> tuple[Array, float]:
+        """Principal components, or all features in single precision if they lose neighbors.
+
+        The number is the fraction of the true neighbors of a sample among the candidates.
+        """
+        X = self._single
+        axes = self._principal_axes(X[spread_rows(len(X), self.projection_rows)])
+        if axes is None:
+            return X, 1.0
+        Z = np.empty((len(X), axes.shape[1]), dtype=np.float32)
+
+        def fill(rows: slice) -> None:
+            np.matmul(X[rows], axes, out=Z[rows])
+
+        with one_blas_thread():  # the result must not depend on the number of threads
+            map_threads(fill, row_blocks(len(X), X.shape[1], budget=2**20))
+        kept = _kept(Z, sample, truth, _n_candidates(k))
+        return (Z, kept) if kept >= (1 + self.target_recall) / 2 else (X, 1.0)
+
+    def _principal_axes(self, X: Array) -> Array | None:
+        """Axes that keep most of the variance, or None if these are more than half as many."""
+        with one_blas_thread():
+            axes = _leading_directions(X, self.max_projection)
+            values, vectors = np.linalg.eigh((X @ axes).T @ (X @ axes))
+        total = max(float((X**2).sum()), np.finfo(np.float32).tiny)
+        n_axes = int(np.searchsorted(np.cumsum(values[::-1]) / total, self.min_variance)) + 1
+        if n_axes > min(X.shape[1] // 2, len(values)):
+            return None
+        return np.ascontiguousarray(axes @ vectors[:, ::-1][:, :n_axes])
+
+    def _is_large(self, X: Matrix) -> bool:
+        return True  # compiled loops are used in any case
+
+    def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
+        out = np.empty(len(query))
+        rows = np.ascontiguousarray(X), np.ascontiguousarray(self.X)
+
+        def fill(part: slice) -> None:
+            out[part] = self._lengths(*rows, query[part], reference[part])
+
+        map_threads(fill, row_blocks(len(query), X.shape[1], budget=2**22))
+        return out
+
+    def _to_neighbors(self, X: Matrix, neighbors: IntArray) -> Array:
+        query = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
+        return self._between(X, query, neighbors.ravel()).reshape(neighbors.shape)
+
+    def _lengths(self, X: Array, Y: Array, i: IntArray, j: IntArray) -> Array:
+        from manifoldry.neighbors.compiled import lengths
+
+        out = np.empty(len(i))
+        i, j = i.astype(np.intp, copy=False), j.astype(np.intp, copy=False)
+        lengths(X, Y, i, j, self._frame.unit, out)
+        return out
+
+
+def _n_candidates(k: int) -> int:
+    """Number of candidates per point for a search in a projection."""
+    return max(2 * k, k + 25)
+
+
+def _kept(Z: Array, sample: IntArray, truth: IntArray, n_candidates: int) -> float:
+    """Fraction of the true neighbors that are among the nearest points in the projection."""
+    n_candidates = min(n_candidates, len(Z) - 1)
+    squares = squared_norms(Z)
+    D = squares[None, :] - 2 * Z[sample] @ Z.T  # squared distances up to a constant per row
+    D[np.arange(len(sample)), sample] = np.inf
+    kth = np.partition(D, n_candidates - 1, axis=1)[:, n_candidates - 1]
+    return float((np.take_along_axis(D, truth, axis=1) <= kth[:, None]).mean())
+
+
+def _leading_directions(X: Array, max_projection: int) -> Array:
+    """Orthonormal directions (n_features, ≤ max_projection) of largest variance of `X`."""
+    d = X.shape[1]
+    if d <= max_projection:
+        return np.eye(d, dtype=X.dtype)
+    start = np.random.default_rng(0).standard_normal((d, max_projection), dtype=np.float32)
+    for _ in range(2):
+        start = np.linalg.qr(X.T @ (X @ start))[0]
+    return start

@@ -1,0 +1,177 @@
+"""Approximate k-nearest-neighbor graph by search in nearby cells.
+
+The points are divided into cells by k-means, and each point is compared with all points of the
+cells whose centers are nearest to it: an inverted file (Jégou, Douze & Schmid, "Product
+quantization for nearest neighbor search", PAMI 2011) without quantization. The comparisons are
+matrix products in single precision, about ten times as fast per pair as the single distances of
+a search along a graph. How many cells have to be searched for a given recall follows from a sample
+of points whose neighbors are known. Each row is found by one thread, from the same products for
+any number of threads, so the result does not depend on that number.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.neighbors.distances import squared_norms
+from manifoldry.util.threads import map_threads, one_blas_thread
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Points in single precision, sorted by the nearest of several centers.
+
+    Parameters
+    ----------
+    centers : array of shape (n_cells, n_features)
+        The centers of the cells.
+    X : array of shape (n, n_features)
+        The points, sorted by cell.
+    order : array of shape (n,)
+        Number of each sorted point in the original data.
+    starts : array of shape (n_cells + 1,)
+        First point of each cell.
+    """
+
+    centers: Array
+    X: Array
+    order: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        cells_per_root: float = 1.0,
+        rows_per_cell: int = 50,
+        max_steps: int = 8,
+        most: int = 8,
+    ) -> "Cells":
+        """Divide `X` into about ``cells_per_root · √n`` cells by k-means.
+
+        The centers are computed from at most `rows_per_cell` points per cell in `max_steps`
+        steps, with a fixed seed. Cells of more than `most` times the mean number of points, for
+        example copies of one point, are cut into pieces, since they would take too many pairs.
+        """
+        n = len(X)
+        n_cells = max(1, min(int(cells_per_root * np.sqrt(n)), n))
+        rng = np.random.default_rng(0)
+        rows = rng.choice(n, min(n, rows_per_cell * n_cells), replace=False)
+        centers = X[rows[:n_cells]]
+        sample = X[np.sort(rows)]
+        with one_blas_thread():
+            for _ in range(max_steps):
+                members = _members(_nearest_center(sample, centers), n_cells)
+                counts = np.diff(members.indptr)[:, None]
+                means = members @ sample / np.maximum(counts, 1).astype(np.float32)
+                centers = np.where(counts > 0, means, centers)
+            members = _members(_nearest_center(X, centers), n_cells)
+        piece = most * (n // n_cells)
+        pieces = -(-np.diff(members.indptr) // piece)  # none of empty cells
+        cell = np.repeat(np.arange(n_cells), pieces)
+        number = np.arange(len(cell)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        starts = np.append(members.indptr[cell] + piece * number, n)
+        return cls(centers[cell], X[members.indices], members.indices, starts)
+
+    def cells_needed(
+        self, points: IntArray, neighbors: IntArray, recall: float, max_pairs: float
+    ) -> int:
+        """Number of cells to search per point, to find a fraction `recall` of known neighbors.
+
+        `neighbors` (n_points, k) are those of the given points, in the original numbering. It is
+        less if the search would compare more than `max_pairs` pairs.
+        """
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(len(self.order), dtype=place.dtype)
+        cell_of = np.repeat(np.arange(len(self.centers)), np.diff(self.starts))
+        squares = _center_squares(self.X[place[points]], self.centers)
+        nearest = np.argsort(squares, axis=1, kind="stable")
+        ranks = np.argsort(nearest, axis=1)  # of each cell for each point
+        found = np.take_along_axis(ranks, cell_of[place[neighbors]], axis=1)
+        needed = int(np.quantile(found, recall, method="higher")) + 1
+        pairs = np.cumsum(np.diff(self.starts)[nearest].mean(axis=0)) * len(self.X)
+        return max(1, min(needed, int(np.searchsorted(pairs, max_pairs, side="right"))))
+
+    def nearest(self, k: int, n_searched: int, block_rows: int = 1024) -> IntArray:
+        """The k nearest other points of each point in the `n_searched` cells nearest to it.
+
+        Points are numbered as in the sorted data, nearest first; missing neighbors are -1.
+        """
+        indices = np.full((len(self.X), k), -1, dtype=np.int32)
+        blocks = [
+            slice(first, min(first + block_rows, stop))
+            for start, stop in pairwise(self.starts)
+            for first in range(start, stop, block_rows)
+        ]
+        with one_blas_thread():
+            map_threads(lambda block: self._search(block, n_searched, indices[block]), blocks)
+        return indices
+
+    def _search(self, block: slice, n_searched: int, indices: IntArray) -> None:
+        """Fill in the neighbors of a block of points."""
+        from manifoldry.neighbors.compiled import keep_smallest
+
+        # In coordinates around the block, since products of distant points cancel.
+        origin = self.X[block].mean(axis=0)
+        queries = self.X[block] - origin
+        values = np.full(indices.shape, np.inf, dtype=np.float32)
+        for rows, columns in self._candidates(queries, self.centers - origin, n_searched):
+            points = self.X[columns] - origin
+            products = queries[rows] @ points.T
+            keep_smallest(
+                products, squared_norms(points), columns.start, block.start, rows, indices, values,
+                0, len(rows),
+            )  # fmt: skip
+
+    def _candidates(
+        self, queries: Array, centers: Array, n_searched: int, most: int = 4096
+    ) -> Iterator[tuple[IntArray, slice]]:
+        """Yield pairs of queries and of at most `most` points to compare with them."""
+        from manifoldry.neighbors.compiled import keep_smallest
+
+        cells = np.zeros((len(queries), n_searched), dtype=np.int32)
+        values = np.full(cells.shape, np.inf, dtype=np.float32)
+        keep_smallest(
+            queries @ centers.T, squared_norms(centers), 0, -1, np.arange(len(queries)), cells,
+            values, 0, len(queries),
+        )  # fmt: skip
+        members = _members(cells.ravel(), len(centers))
+        counts = np.diff(members.indptr)
+        # Cells of most queries first, which are the nearest: later ones then change little.
+        for cell in np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]:
+            found = members.indices[members.indptr[cell] : members.indptr[cell + 1]]
+            start, stop = int(self.starts[cell]), int(self.starts[cell + 1])
+            for first in range(start, stop, most):
+                yield (
+                    found.astype(np.intp) // n_searched,
+                    slice(first, min(first + most, stop)),
+                )
+
+
+def _members(labels: IntArray, n_labels: int) -> sparse.csr_array:
+    """Matrix (n_labels, n) of ones for the members of each label."""
+    n = len(labels)
+    entries = np.ones(n, dtype=np.float32), labels, np.arange(n + 1)
+    return sparse.csc_array(entries, shape=(n_labels, n)).tocsr()
+
+
+def _nearest_center(X: Array, centers: Array) -> IntArray:
+    out = np.empty(len(X), dtype=np.int32)
+
+    def fill(rows: slice) -> None:
+        out[rows] = _center_squares(X[rows], centers).argmin(axis=1)
+
+    map_threads(fill, row_blocks(len(X), len(centers), budget=2**21))
+    return out
+
+
+def _center_squares(X: Array, centers: Array) -> Array:
+    """Squared distances to the centers, up to a constant per point."""
+    values = X @ (-2 * centers.T)
+    values += squared_norms(centers)
+    return values
