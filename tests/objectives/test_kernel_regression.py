@@ -13,7 +13,8 @@ from manifoldry.objectives import density_floor, kernel_regression, leave_one_ou
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import best_regression_scale, leave_one_out_errors
-from manifoldry.objectives.regression_kernels import KERNELS, as_kernel, over_pairs
+from manifoldry.objectives.regression_kernels import KERNELS, as_kernel
+from manifoldry.objectives.regression_pairs import over_pairs
 from manifoldry.objectives.transformed import Boxed
 from manifoldry.util.threads import threads_allowed
 

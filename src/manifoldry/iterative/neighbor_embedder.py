@@ -220,7 +220,7 @@ class NeighborEmbedder(IterativeEmbedder):
             start = self._homotopy_rule().start(posed.objective, shape[1], posed.rng)
             return posed.start_beyond_bifurcation() if start is None else start
         if isinstance(init, np.ndarray):
-            warn_if_too_large(init, posed.objective)
+            warn_if_too_large(init, posed.objective.value)
             return init
         Y = starting_map(init, posed.data, posed.graph, shape[1], posed.rng)
         return self._scaled(posed.objective, Y)

@@ -46,9 +46,12 @@ class UKR(IterativeEmbedder):
     Minimizes 1/n Σⱼ‖xⱼ − fⱼ‖², where fⱼ is the kernel regression of xⱼ on the other points of the
     embedding (:class:`~manifoldry.objectives.UKRObjective`): a nonlinear, nonparametric principal
     component analysis, whose objective is an error in data space. Use it for noisy curves and
-    surfaces, up to a few thousand points, and if the inverse matters: `inverse_transform` is the
-    regression itself, with derivatives (`jacobian`), and `transform` the orthogonal projection onto
-    it.
+    surfaces, and if the inverse matters: `inverse_transform` is the regression itself, with
+    derivatives (`jacobian`), and `transform` the orthogonal projection onto it. For more than 2000
+    points, pairs whose weights are negligible are left out
+    (:class:`~manifoldry.objectives.RegressionPairs`), so that time is proportional to the number of
+    points; not with ``kernel="student"`` or more than three components, which take time
+    proportional to its square.
 
     Parameters
     ----------
@@ -118,7 +121,10 @@ class UKR(IterativeEmbedder):
         Mean squared error of predicting each row from the others, as a fraction of the variance.
     start_ : str
         The starts that were tried, the best one first, each with its objective as a fraction of
-        the variance; ``"given"`` if `init` is an array.
+        the variance, estimated from 1000 of the points if there are more than 2000; ``"given"`` if
+        `init` is an array.
+    pairs_ : str
+        Whether all pairs of points were used in the regression or only nearby ones, and why.
     {neighbor_search_}
 
     See Also
@@ -203,6 +209,7 @@ class UKR(IterativeEmbedder):
             raise ValueError(all_coincide_message(graph.n_query))
         frame, X = in_frame(data.points)
         regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
+        self.pairs_ = regression.pairs.reason(self.kernel, regression.n, self.n_components_)
         floor = self._floor(regression)
         rng = as_generator(self.random_state, unset=0)
         return PosedRegression(
@@ -226,13 +233,13 @@ class UKR(IterativeEmbedder):
         self.start_ = "given"
         shape = (posed.objective.n, self.n_components_)
         init = check_init(self.init, shape, ("auto", *OPTIONS))
-        if isinstance(init, np.ndarray):
-            warn_if_too_large(init, posed.objective)
-            return init
         auto = isinstance(init, str) and init == "auto"
         # The isometric copy of the data has at most n features, so that starts are cheap.
         data = Points(posed.regression.data) if auto else posed.data
-        search = StartSearch(data, posed.graph, shape[1], posed.objective.value, posed.rng)
+        search = StartSearch(data, posed.graph, shape[1], posed.objective, posed.rng)
+        if isinstance(init, np.ndarray):
+            warn_if_too_large(init, search.value)
+            return init
         Y = search.best() if auto else search.scaled(init)
         self.start_ = search.summary(posed.regression.variance)
         return Y

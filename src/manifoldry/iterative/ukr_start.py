@@ -20,6 +20,7 @@ from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import spread_rows
 
 
 @dataclass
@@ -28,28 +29,31 @@ class StartSearch:
 
     The objective is the leave-one-out error plus the penalty of isolated points. In the study of
     the defaults the start with the smallest value led to the best embedding, or to an equally good
-    one.
+    one. For more than `exact_up_to` points it is estimated from a sample of them, and Isomap uses
+    landmarks.
 
     Parameters
     ----------
     data, graph : Input, NeighborGraph
         The data and their neighbor graph.
     n_components : int
-    value : callable
-        The value of the objective.
+    objective : Objective
     rng : numpy.random.Generator
     """
 
     data: Input
     graph: NeighborGraph
     n_components: int
-    value: Callable[[Array], float]
+    objective: Objective
     rng: np.random.Generator
     found: dict[str, tuple[float, Array]] = field(default_factory=dict)
     """Value and embedding of every start that was tried."""
     geodesic_neighbors: int = 6  # few, so that no edge joins two layers of a roll
     weight: float = 100.0  # of the elastic embedding; near the best on all sets of its study
     elastic_tol: float = 1e-3  # tolerance of the elastic embedding
+    exact_up_to: int = 2000  # number of points
+    sample: int = 1000  # number of points whose errors estimate the value beyond
+    n_landmarks: int = 500  # of Isomap beyond
 
     def scaled(self, init: str | BaseEstimator) -> Array:
         """One start, scaled to the smallest value of the objective."""
@@ -58,6 +62,12 @@ class StartSearch:
         name = init if isinstance(init, str) else type(init).__name__
         self.found[name] = value, scale * Y
         return scale * Y
+
+    def value(self, Y: Array) -> float:
+        """The objective, estimated from a sample if there are many points."""
+        if len(Y) <= self.exact_up_to:
+            return self.objective.value(Y)
+        return self.objective.sampled_value(Y, spread_rows(len(Y), self.sample))
 
     def best(self) -> Array:
         """The best of principal components, Isomap and the elastic embedding."""
@@ -75,10 +85,12 @@ class StartSearch:
         from manifoldry.iterative.elastic_embedding import ElasticEmbedding
         from manifoldry.spectral.isomap import Isomap
 
-        k = min(self.geodesic_neighbors, self.graph.n_query - 1)
+        n = self.graph.n_query
+        k = min(self.geodesic_neighbors, n - 1)
+        n_landmarks = self.n_landmarks if n > self.exact_up_to else None
         search = LBFGS(SpectralDirection(), stopping=Stopping(tol=self.elastic_tol))
         elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", optimizer=search)
-        return [elastic, Isomap(n_neighbors=k), "pca"]
+        return [elastic, Isomap(n_neighbors=k, n_landmarks=n_landmarks), "pca"]
 
 
 Search = Callable[[Objective, Array, Monitor], Solution]

@@ -1,5 +1,6 @@
 """A smooth penalty on embedded points of low density, for any objective."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,11 +12,18 @@ from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
     centered_embedding,
-    gradient_part,
+)
+from manifoldry.objectives.regression_pairs import (
+    DEFAULT_PAIRS,
+    PairBlock,
+    PairTerms,
+    RegressionPairs,
+    gradient_terms,
     over_pairs,
+    sum_terms,
 )
 from manifoldry.util.checks import check_nonnegative, check_positive
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +45,15 @@ class DensityFloor(Objective):
         Weight of the penalty, in the units of the objective.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         κ, a function of the squared distance.
+    pairs : RegressionPairs
+        Which pairs of points are used.
     """
 
     objective: Objective
     floor: float = 1.0
     weight: float = 1.0
     kernel: str | RegressionKernel = "gaussian"
+    pairs: RegressionPairs = DEFAULT_PAIRS
 
     def __post_init__(self) -> None:
         check_positive("floor", self.floor)
@@ -58,43 +69,56 @@ class DensityFloor(Objective):
         return self.objective.attraction
 
     def value(self, Y: Array) -> float:
-        deficits = over_pairs(self._deficit, centered_embedding(Y, self.n))
-        penalty = sum(float((deficit**2).sum()) for deficit in deficits)
-        return self.objective.value(Y) + self.weight / self.n * penalty
+        return self.objective.value(Y) + self._mean_penalty(Y)
+
+    def sampled_value(self, Y: Array, rows: IntArray) -> float:
+        """Estimate of the value from the terms of some points."""
+        return self.objective.sampled_value(Y, rows) + self._mean_penalty(Y, rows)
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         value, gradient = self.objective.value_and_gradient(Y)
         Y = centered_embedding(Y, self.n)
-        penalties, parts = zip(*over_pairs(partial(self._penalty, Y), Y), strict=True)
+        penalty = self._sum(partial(self._penalty, Y), Y)
         fraction = self.weight / self.n
-        G = fraction * np.sum(parts, axis=0)
-        return value + fraction * sum(penalties), gradient + G.astype(gradient.dtype)
+        return (
+            value + fraction * penalty.value,
+            gradient + (fraction * penalty.terms).astype(gradient.dtype),
+        )
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Diagonal curvature of the objective plus the Gauss-Newton one of the penalty."""
         own = self.objective.diagonal_curvature(Y)
         Y = centered_embedding(Y, self.n)
-        H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
+        H = self._sum(partial(self._curvature, Y), Y).terms
         return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
 
-    def _deficit(self, block: slice, D: Array) -> Array:
+    def _mean_penalty(self, Y: Array, rows: IntArray | None = None) -> float:
+        Y = centered_embedding(Y, self.n)
+        deficits = over_pairs(self._deficit, Y, reach=self.pairs.reach(self.kernel, Y), rows=rows)
+        total = sum(float((deficit**2).sum()) for deficit in deficits)
+        return self.weight / (self.n if rows is None else len(rows)) * total
+
+    def _sum(self, work: Callable[[PairBlock], PairTerms], Y: Array) -> PairTerms:
+        return sum_terms(over_pairs(work, Y, reach=self.pairs.reach(self.kernel, Y)), Y.shape)
+
+    def _deficit(self, block: PairBlock) -> Array:
         """max(0, log(floor/ρ)) of the points of a block."""
-        log_kernel_sum = as_kernel(self.kernel).weights(D).log_kernel_sum
+        log_kernel_sum = as_kernel(self.kernel).weights(block.D).log_kernel_sum
         return np.maximum(np.log(self.floor) - log_kernel_sum, 0.0)
 
-    def _penalty(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
-        weights = as_kernel(self.kernel).weights(D)
+    def _penalty(self, Y: Array, block: PairBlock) -> PairTerms:
+        weights = as_kernel(self.kernel).weights(block.D)
         deficit = np.maximum(np.log(self.floor) - weights.log_kernel_sum, 0.0)
-        return float((deficit**2).sum()), gradient_part(
-            2 * deficit[:, None] * weights.negative_derivative, Y, block
-        )
+        C = 2 * deficit[:, None] * weights.negative_derivative
+        return gradient_terms(C, Y, block, value=float((deficit**2).sum()))
 
-    def _curvature(self, Y: Array, block: slice, D: Array) -> Array:
+    def _curvature(self, Y: Array, block: PairBlock) -> PairTerms:
         """Sum of squared derivatives of log ρⱼ over the points j of density below the floor."""
-        weights, H = as_kernel(self.kernel).weights(D), np.empty_like(Y)
-        S = 2 * weights.negative_derivative * (weights.log_kernel_sum < np.log(self.floor))[:, None]
+        weights, at_rows = as_kernel(self.kernel).weights(block.D), Y[block.rows]
+        at_sources, low = Y[block.sources], weights.log_kernel_sum < np.log(self.floor)
+        S, H = 2 * weights.negative_derivative * low[:, None], np.empty_like(at_sources)
         for axis in range(Y.shape[1]):
-            steps = S * (Y[block, axis, None] - Y[:, axis])
+            steps = S * (at_rows[:, axis, None] - at_sources[:, axis])
             H[:, axis] = (steps**2).sum(axis=0)
-            H[block, axis] += steps.sum(axis=1) ** 2
-        return H
+            H[block.own, axis] += steps.sum(axis=1) ** 2
+        return PairTerms(block.sources, H)

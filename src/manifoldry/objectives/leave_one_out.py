@@ -13,9 +13,14 @@ from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
     centered_embedding,
+)
+from manifoldry.objectives.regression_pairs import (
+    DEFAULT_PAIRS,
+    PairBlock,
+    RegressionPairs,
     over_pairs,
 )
-from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 class RegressionFit(NamedTuple):
@@ -37,8 +42,8 @@ class ScaleFit(NamedTuple):
 def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") -> Array:
     """Squared error of each row of `X`, predicted by kernel regression on the other rows of `Y`.
 
-    The kernel has width one, so the errors depend on the scale of `Y`. All n² distances are
-    computed, in blocks.
+    The kernel has width one, so the errors depend on the scale of `Y`. For more than 2000 points
+    negligible weights are left out (:class:`~manifoldry.objectives.RegressionPairs`).
 
     Parameters
     ----------
@@ -60,15 +65,25 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
 
 
 def fit_kernel_regression(
-    Y: Array, X: Array, kernel: RegressionKernel, leave_one_out: bool = True
+    Y: Array,
+    X: Array,
+    kernel: RegressionKernel,
+    leave_one_out: bool = True,
+    pairs: RegressionPairs = DEFAULT_PAIRS,
+    rows: IntArray | None = None,
 ) -> RegressionFit:
-    """Kernel regression of the rows of `X` on the rows of `Y`."""
+    """Kernel regression of the rows of `X` on the rows of `Y`, at some rows or at all."""
+    Y = centered_embedding(Y, len(X))
+    reach = pairs.reach(kernel, Y)
 
-    def average(_: slice, D: Array) -> Array:
-        return np.asarray(kernel.weights(D).weights @ X)
+    def average(block: PairBlock) -> tuple[IntArray, Array]:
+        return block.rows, kernel.weights(block.D).weights @ X[block.sources]
 
-    values = np.vstack(over_pairs(average, centered_embedding(Y, len(X)), leave_one_out))
-    return RegressionFit(values, ((X - values) ** 2).sum(axis=1))
+    values = np.empty_like(X)
+    for at, fitted in over_pairs(average, Y, leave_one_out, reach=reach, rows=rows):
+        values[at] = fitted
+    values, targets = (values, X) if rows is None else (values[rows], X[rows])
+    return RegressionFit(values, ((targets - values) ** 2).sum(axis=1))
 
 
 def best_regression_scale(
