@@ -52,7 +52,7 @@ class StartSearch:
     weight: float = 100.0  # of the elastic embedding; near the best on all sets of its study
     elastic_tol: float = 1e-3  # tolerance of the elastic embedding
     exact_up_to: int = 2000  # number of points
-    sample: int = 1000  # number of points whose errors estimate the value beyond
+    sample: int = 500  # number of points whose errors estimate the value beyond
     n_landmarks: int = 500  # of Isomap beyond
 
     def scaled(self, init: str | BaseEstimator) -> Array:

@@ -1,5 +1,6 @@
 """The points that matter for kernel sums at some positions, found for tiles of nearby positions."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -39,11 +40,14 @@ class NearbySources:
         Squared distance beyond that of the nearest point.
     max_rows : int, default=128
         Largest number of positions in a tile; 64 to 256 are equally fast.
+    max_extent : float, default=4.0
+        Largest side of a tile, relative to the usual distance of the farthest sources.
     """
 
     Y: Array
     reach: float
     max_rows: int = 128
+    max_extent: float = 4.0
 
     def tiles(self, Z: Array, *, leave_one_out: bool = False) -> list[Tile]:
         """Divide positions `Z` into tiles, with the nearest point of each but the point itself."""
@@ -52,7 +56,7 @@ class NearbySources:
         # Isolated positions have many sources, so they form tiles of their own.
         isolated = distances**2 > self.reach
         groups = np.flatnonzero(~isolated), np.flatnonzero(isolated)
-        leaves = chain.from_iterable(_leaves(Z, rows, self.max_rows) for rows in groups)
+        leaves = chain.from_iterable(self._leaves(Z, rows, distances) for rows in groups)
         return [self._tile(rows, Z[rows], float(distances[rows].max())) for rows in leaves]
 
     def find(self, tile: Tile) -> IntArray:
@@ -62,6 +66,22 @@ class NearbySources:
         sources = np.sort(np.array(found, dtype=np.intp))
         outside = np.maximum(np.abs(self.Y[sources] - center) - half, 0.0)
         return sources[(outside**2).sum(axis=1) <= tile.radius**2]
+
+    def _leaves(self, Z: Array, rows: IntArray, distances: Array) -> Iterator[IntArray]:
+        """Halve the rows along their longest axis until they are few and near each other."""
+        if len(rows) == 0:
+            return
+        longest = self.max_extent * float(np.sqrt(np.median(distances[rows]) ** 2 + self.reach))
+        remaining = [rows]
+        while remaining:
+            rows = remaining.pop()
+            extents = np.ptp(Z[rows], axis=0)
+            axis, middle = int(np.argmax(extents)), len(rows) // 2
+            if len(rows) <= self.max_rows and not extents[axis] > longest:
+                yield rows
+                continue
+            order = np.argpartition(Z[rows, axis], middle)
+            remaining += [rows[order[middle:]], rows[order[:middle]]]
 
     def _tile(self, rows: IntArray, positions: Array, farthest: float) -> Tile:
         # A little more, so that rounding does not exclude the nearest point.
@@ -73,18 +93,3 @@ class NearbySources:
         from scipy.spatial import cKDTree
 
         return cKDTree(self.Y)
-
-
-def _leaves(Z: Array, rows: IntArray, size: int) -> list[IntArray]:
-    """Halve the rows along their longest axis until at most `size` are together."""
-    leaves, remaining = [], [rows] if len(rows) else []
-    while remaining:
-        rows = remaining.pop()
-        if len(rows) <= size:
-            leaves.append(rows)
-            continue
-        positions, middle = Z[rows], len(rows) // 2
-        axis = int(np.argmax(np.ptp(positions, axis=0)))
-        order = np.argpartition(positions[:, axis], middle)
-        remaining += [rows[order[middle:]], rows[order[:middle]]]
-    return leaves
