@@ -130,12 +130,12 @@ def test_tiles_contain_all_pairs_within_reach(rng, leave_one_out, max_rows):
 
 def test_all_pairs_are_used_where_none_can_be_left_out(rng):
     X, Y = spread_map(rng, d=4)
-    for kernel, Y in (("gaussian", Y), ("student", Y[:, :2])):
-        one, other = (
-            objective_of(X, kernel, pairs).value_and_gradient(Y) for pairs in (NEARBY, ALL)
-        )
-        assert one[0] == other[0]
-        np.testing.assert_array_equal(one[1], other[1])
+    for kernel, positions in (("gaussian", Y), ("student", Y[:, :2])):
+        near, every = (objective_of(X, kernel, pairs) for pairs in (NEARBY, ALL))
+        value, gradient = near.value_and_gradient(positions)
+        expected_value, expected = every.value_and_gradient(positions)
+        assert value == expected_value
+        np.testing.assert_array_equal(gradient, expected)
 
 
 def test_the_reason_names_the_choice():

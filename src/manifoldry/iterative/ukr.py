@@ -21,10 +21,9 @@ from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResu
 from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
+from manifoldry.iterative.ukr_floor import Floor
 from manifoldry.iterative.ukr_start import StartSearch, box_size, grow_box, search_in_box
 from manifoldry.neighbors.distances import Frame
-from manifoldry.objectives.base import Objective
-from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.regression_kernels import RegressionKernel
@@ -36,7 +35,8 @@ from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import as_generator, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, Matrix, RandomState
+from manifoldry.util.validation import plan_memory
 
 
 @shared_docs
@@ -203,6 +203,7 @@ class UKR(IterativeEmbedder):
             raise ValueError(
                 "UKR predicts the data, but the graph was built from distances; fit it on the data"
             )
+        plan_fit(data.points)
         graph = self._neighbor_graph(data)
         self.neighbor_search_ = graph.search
         if not graph.distances.any():
@@ -327,32 +328,11 @@ class UKR(IterativeEmbedder):
         return np.asarray(self.inverse_.jacobian(Z))
 
 
-@dataclass(frozen=True)
-class Floor:
-    """The smallest kernel sum without a penalty, and the weight of the penalty."""
-
-    min_kernel_sum: float
-    variance: float  # of the data
-    kernel: str | RegressionKernel
-    penalty_fraction: float = 0.01  # weight of the penalty, in units of that variance
-
-    @classmethod
-    def default(
-        cls, n: int, n_components: int, variance: float, kernel: str | RegressionKernel
-    ) -> "Floor":
-        """√10 to the power of `n_components` (at most 100), or n / 20 if that is less."""
-        return cls(min(10 ** (min(n_components, 100) / 2), n / 20), variance, kernel)
-
-    @property
-    def weight(self) -> float:
-        """Weight of the penalty."""
-        return self.penalty_fraction * self.variance
-
-    def add_penalty(self, regression: UKRObjective) -> Objective:
-        """The objective with the penalty, unless `min_kernel_sum` is zero."""
-        if self.min_kernel_sum == 0:
-            return regression
-        return DensityFloor(regression, self.min_kernel_sum, self.weight, self.kernel)
+def plan_fit(points: Matrix, copies: int = 6) -> None:
+    """Raise MemoryError if copies of the data, centered, scaled and fitted, do not fit."""
+    n, n_features = points.shape
+    what = f"kernel regression of {n} points with {n_features} features"
+    plan_memory(8.0 * copies * n * n_features, what, "use fewer rows or features")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import spread_rows
+from manifoldry.util.validation import plan_memory, spread_rows
 
 
 @dataclass
@@ -71,8 +71,11 @@ class StartSearch:
 
     def best(self) -> Array:
         """The best of principal components, Isomap and the elastic embedding."""
+        remedy = "pass init='pca'"
+        # Before the first start, since others need more memory.
+        plan_memory(self._bytes, f"the starts of {self.graph.n_query} points", remedy)
         for init in self._candidates():
-            with memory_remedy("pass init='pca'"):
+            with memory_remedy(remedy):
                 self.scaled(init)
         return min(self.found.values(), key=lambda found: found[0])[1]
 
@@ -81,16 +84,24 @@ class StartSearch:
         ordered = sorted(self.found.items(), key=lambda item: item[1][0])
         return ", ".join(f"{name} ({value / unit:.3g})" for name, (value, _) in ordered)
 
+    @property
+    def _landmarks(self) -> int | None:
+        return self.n_landmarks if self.graph.n_query > self.exact_up_to else None
+
+    @property
+    def _bytes(self) -> float:
+        """Memory of Isomap: three matrices of distances from its landmarks, or from all points."""
+        n = self.graph.n_query
+        return 24.0 * n * (self._landmarks or n)
+
     def _candidates(self) -> list[str | BaseEstimator]:
         from manifoldry.iterative.elastic_embedding import ElasticEmbedding
         from manifoldry.spectral.isomap import Isomap
 
-        n = self.graph.n_query
-        k = min(self.geodesic_neighbors, n - 1)
-        n_landmarks = self.n_landmarks if n > self.exact_up_to else None
+        k = min(self.geodesic_neighbors, self.graph.n_query - 1)
         search = LBFGS(SpectralDirection(), stopping=Stopping(tol=self.elastic_tol))
         elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", optimizer=search)
-        return [elastic, Isomap(n_neighbors=k, n_landmarks=n_landmarks), "pca"]
+        return [elastic, Isomap(n_neighbors=k, n_landmarks=self._landmarks), "pca"]
 
 
 Search = Callable[[Objective, Array, Monitor], Solution]
