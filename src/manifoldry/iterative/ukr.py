@@ -121,7 +121,7 @@ class UKR(IterativeEmbedder):
         Mean squared error of predicting each row from the others, as a fraction of the variance.
     start_ : str
         The starts that were tried, the best one first, each with its objective as a fraction of
-        the variance, estimated from 500 of the points if there are more than 2000; ``"given"`` if
+        the variance, estimated from 1000 of the points if there are more than 2000; ``"given"`` if
         `init` is an array.
     pairs_ : str
         Whether all pairs of points were used in the regression or only nearby ones, and why.

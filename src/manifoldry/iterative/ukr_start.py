@@ -52,13 +52,15 @@ class StartSearch:
     weight: float = 100.0  # of the elastic embedding; near the best on all sets of its study
     elastic_tol: float = 1e-3  # tolerance of the elastic embedding
     exact_up_to: int = 2000  # number of points
-    sample: int = 500  # number of points whose errors estimate the value beyond
+    sample: int = 1000  # number of points whose errors estimate the value beyond
+    patience: int = 4  # number of scales without improvement beyond, each 1.2 to 1.6 times the next
     n_landmarks: int = 500  # of Isomap beyond
 
     def scaled(self, init: str | BaseEstimator) -> Array:
         """One start, scaled to the smallest value of the objective."""
         Y = starting_map(init, self.data, self.graph, self.n_components, self.rng)
-        scale, value = minimize_over_scale(self.value, Y)
+        patience = self.patience if len(Y) > self.exact_up_to else None
+        scale, value = minimize_over_scale(self.value, Y, patience=patience)
         name = init if isinstance(init, str) else type(init).__name__
         self.found[name] = value, scale * Y
         return scale * Y

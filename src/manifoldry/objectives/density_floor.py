@@ -1,26 +1,28 @@
 """A smooth penalty on embedded points of low density, for any objective."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective
+from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
+    RegressionWeights,
     as_kernel,
     centered_embedding,
 )
 from manifoldry.objectives.regression_pairs import (
     DEFAULT_PAIRS,
+    BlockWork,
     PairBlock,
+    PairSum,
     PairTerms,
     RegressionPairs,
     gradient_terms,
     over_pairs,
-    sum_terms,
+    sum_over_pairs,
 )
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
@@ -76,21 +78,29 @@ class DensityFloor(Objective):
         return self.objective.sampled_value(Y, rows) + self._mean_penalty(Y, rows)
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        value, gradient = self.objective.value_and_gradient(Y)
-        Y = centered_embedding(Y, self.n)
-        penalty = self._sum(partial(self._penalty, Y), Y)
-        fraction = self.weight / self.n
-        return (
-            value + fraction * penalty.value,
-            gradient + (fraction * penalty.terms).astype(gradient.dtype),
-        )
+        fraction, regression = self.weight / self.n, self._regression
+        if regression is None:
+            value, gradient = self.objective.value_and_gradient(Y)
+            (penalty,) = self._sum(Y, self._penalty)
+        else:
+            own, penalty = self._sum(Y, regression.gradient_of_block, self._penalty)
+            value, gradient = own.value / self.n, (own.terms / self.n).astype(Y.dtype, copy=False)
+        G = gradient + (fraction * penalty.terms).astype(gradient.dtype)
+        return value + fraction * penalty.value, G
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Diagonal curvature of the objective plus the Gauss-Newton one of the penalty."""
-        own = self.objective.diagonal_curvature(Y)
-        Y = centered_embedding(Y, self.n)
-        H = self._sum(partial(self._curvature, Y), Y).terms
-        return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
+        own, (penalty,) = self.objective.diagonal_curvature(Y), self._sum(Y, self._curvature)
+        return np.asarray(own + (2 * self.weight / self.n * penalty.terms).astype(own.dtype))
+
+    @property
+    def _regression(self) -> UKRObjective | None:
+        """The objective if it is a regression with the weights of the penalty, else None."""
+        own, objective = (as_kernel(self.kernel), True, self.pairs), self.objective
+        if not isinstance(objective, UKRObjective):
+            return None
+        theirs = as_kernel(objective.kernel), objective.leave_one_out, objective.pairs
+        return objective if own == theirs else None
 
     def _mean_penalty(self, Y: Array, rows: IntArray | None = None) -> float:
         Y = centered_embedding(Y, self.n)
@@ -98,24 +108,24 @@ class DensityFloor(Objective):
         total = sum(float((deficit**2).sum()) for deficit in deficits)
         return self.weight / (self.n if rows is None else len(rows)) * total
 
-    def _sum(self, work: Callable[[PairBlock], PairTerms], Y: Array) -> PairTerms:
-        return sum_terms(over_pairs(work, Y, reach=self.pairs.reach(self.kernel, Y)), Y.shape)
+    def _sum(self, Y: Array, *work: BlockWork) -> list[PairSum]:
+        Y = centered_embedding(Y, self.n)
+        return sum_over_pairs(Y, as_kernel(self.kernel), work, pairs=self.pairs)
 
     def _deficit(self, block: PairBlock) -> Array:
         """max(0, log(floor/ρ)) of the points of a block."""
         log_kernel_sum = as_kernel(self.kernel).weights(block.D).log_kernel_sum
         return np.maximum(np.log(self.floor) - log_kernel_sum, 0.0)
 
-    def _penalty(self, Y: Array, block: PairBlock) -> PairTerms:
-        weights = as_kernel(self.kernel).weights(block.D)
+    def _penalty(self, Y: Array, block: PairBlock, weights: RegressionWeights) -> PairTerms:
         deficit = np.maximum(np.log(self.floor) - weights.log_kernel_sum, 0.0)
         C = 2 * deficit[:, None] * weights.negative_derivative
         return gradient_terms(C, Y, block, value=float((deficit**2).sum()))
 
-    def _curvature(self, Y: Array, block: PairBlock) -> PairTerms:
+    def _curvature(self, Y: Array, block: PairBlock, weights: RegressionWeights) -> PairTerms:
         """Sum of squared derivatives of log ρⱼ over the points j of density below the floor."""
-        weights, at_rows = as_kernel(self.kernel).weights(block.D), Y[block.rows]
-        at_sources, low = Y[block.sources], weights.log_kernel_sum < np.log(self.floor)
+        at_rows, at_sources = Y[block.rows], Y[block.sources]
+        low = weights.log_kernel_sum < np.log(self.floor)
         S, H = 2 * weights.negative_derivative * low[:, None], np.empty_like(at_sources)
         for axis in range(Y.shape[1]):
             steps = S * (at_rows[:, axis, None] - at_sources[:, axis])

@@ -1,7 +1,6 @@
 """Objective of unsupervised kernel regression (UKR)."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -17,17 +16,19 @@ from manifoldry.objectives.leave_one_out import (
 )
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
+    RegressionWeights,
     as_kernel,
     centered_embedding,
 )
 from manifoldry.objectives.regression_pairs import (
     DEFAULT_PAIRS,
+    BlockWork,
     PairBlock,
+    PairSum,
     PairTerms,
     RegressionPairs,
     gradient_terms,
-    over_pairs,
-    sum_terms,
+    sum_over_pairs,
 )
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
@@ -123,28 +124,29 @@ class UKRObjective(Objective):
         return float(self._fit(Y, self.data, rows).errors.mean())
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        dtype, Y = Y.dtype, centered_embedding(Y, self.n)
-        work, reach = partial(self._squares_and_gradient, Y), self.pairs.reach(self.kernel, Y)
-        _, G, squares = sum_terms(over_pairs(work, Y, self.leave_one_out, reach=reach), Y.shape)
-        return squares / self.n, (G / self.n).astype(dtype, copy=False)
+        sums = self._sum(Y, self.gradient_of_block)
+        return sums.value / self.n, (sums.terms / self.n).astype(Y.dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Diagonal of the Gauss-Newton matrix, 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
-        dtype, Y = Y.dtype, centered_embedding(Y, self.n)
-        work, reach = partial(self._squared_derivatives, Y), self.pairs.reach(self.kernel, Y)
-        H = sum_terms(over_pairs(work, Y, self.leave_one_out, reach=reach), Y.shape).terms
-        H *= 2 / self.n
+        H = 2 / self.n * self._sum(Y, self._squared_derivatives).terms
         mean = float(H.mean())
         least = self.least_curvature * mean if mean > 0 else 1.0
-        return np.maximum(H, least).astype(dtype, copy=False)
+        return np.maximum(H, least).astype(Y.dtype, copy=False)
+
+    def _sum(self, Y: Array, work: BlockWork) -> PairSum:
+        kernel, Y = as_kernel(self.kernel), centered_embedding(Y, self.n)
+        return sum_over_pairs(Y, kernel, [work], self.leave_one_out, self.pairs)[0]
 
     def _fit(self, Y: Array, X: Array, rows: IntArray | None = None) -> RegressionFit:
         kernel = as_kernel(self.kernel)
         return fit_kernel_regression(Y, X, kernel, self.leave_one_out, self.pairs, rows)
 
-    def _squares_and_gradient(self, Y: Array, block: PairBlock) -> PairTerms:
+    def gradient_of_block(
+        self, Y: Array, block: PairBlock, weights: RegressionWeights
+    ) -> PairTerms:
         """Squared residuals of the rows of a block, and the gradient of their sum."""
-        weights, X = as_kernel(self.kernel).weights(block.D), self.data[block.sources]
+        X = self.data[block.sources]
         F = weights.weights @ X
         R = self.data[block.rows] - F
         C = R @ X.T  # becomes ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), in row j
@@ -153,14 +155,15 @@ class UKRObjective(Objective):
         C *= 2
         return gradient_terms(C, Y, block, value=float((R**2).sum()))
 
-    def _squared_derivatives(self, Y: Array, block: PairBlock) -> PairTerms:
+    def _squared_derivatives(
+        self, Y: Array, block: PairBlock, weights: RegressionWeights
+    ) -> PairTerms:
         """Σⱼ‖∂fⱼ/∂yₙₗ‖² over the rows j of a block."""
         X, at_rows, at_sources = self.data[block.sources], Y[block.rows], Y[block.sources]
-        weights, derivative, _ = as_kernel(self.kernel).weights(block.D)
-        F, H = weights @ X, np.empty_like(at_sources)
+        F, H = weights.weights @ X, np.empty_like(at_sources)
         Q = (X**2).sum(axis=1) - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
         for axis in range(Y.shape[1]):
-            S = 2 * derivative * (at_rows[:, axis, None] - at_sources[:, axis])
+            S = 2 * weights.negative_derivative * (at_rows[:, axis, None] - at_sources[:, axis])
             H[:, axis] = np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbor of the rows j
             own = S @ X - S.sum(axis=1)[:, None] * F
             H[block.own, axis] += (own**2).sum(axis=1)

@@ -122,11 +122,13 @@ def minimize_over_scale(
     *,
     n_scales: int = 24,  # tried before the best is refined
     tolerance: float = 0.01,  # of the logarithm of the scale
+    patience: int | None = None,
 ) -> ScaleFit:
     """Minimize a function of the embedding over the scale of `Y`.
 
-    The range of scales is meant for kernels of width one: from all points within the width to
-    most points isolated.
+    The range of scales is meant for kernels of width one: from most points isolated to all points
+    within the width. With `patience`, smaller scales are not tried after this number of scales
+    without improvement: at small scales, nearly all pairs of points matter.
     """
     Y = np.asarray(Y, dtype=np.float64)
     Y = Y - Y.mean(axis=0)
@@ -137,11 +139,15 @@ def minimize_over_scale(
         return value(np.exp(log_scale) * Y)
 
     grid = np.log(_scales(Y, n_scales))
-    errors = [error(step) for step in grid]
+    errors = np.full(n_scales, np.inf)
+    for i in reversed(range(n_scales)):
+        errors[i] = error(grid[i])
+        if patience is not None and np.argmin(errors) - i >= patience:
+            break
     i = int(np.argmin(errors))
     between = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
     found = minimize_scalar(error, bounds=between, method="bounded", options={"xatol": tolerance})
-    best = min((errors[i], grid[i]), (float(found.fun), float(found.x)))
+    best = min((float(errors[i]), float(grid[i])), (float(found.fun), float(found.x)))
     return ScaleFit(float(np.exp(best[1])), best[0])
 
 

@@ -1,6 +1,6 @@
 """The pairs of points over which a kernel regression sums: all of them, or only nearby ones."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.nearby_sources import NearbySources
-from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray
@@ -148,13 +148,50 @@ class PairTerms(NamedTuple):
     value: float = 0.0
 
 
-def sum_terms(parts: Iterable[PairTerms], shape: tuple[int, int]) -> PairTerms:
-    """Sum over blocks, in their order."""
-    total, values = np.zeros(shape), 0.0
-    for sources, terms, value in parts:
-        total[sources] += terms
-        values += value
-    return PairTerms(slice(None), total, values)
+class PairSum:
+    """Sum of contributions, in the order in which they are added."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.terms, self.value = np.zeros(shape), 0.0
+
+    def add(self, part: PairTerms) -> None:
+        """Add the contribution of a block."""
+        self.terms[part.sources] += part.terms
+        self.value += part.value
+
+
+BlockWork = Callable[[Array, PairBlock, RegressionWeights], PairTerms]
+
+
+def sum_over_pairs(
+    Y: Array,
+    kernel: RegressionKernel,
+    work: Sequence[BlockWork],
+    leave_one_out: bool = True,
+    pairs: RegressionPairs = DEFAULT_PAIRS,
+) -> list[PairSum]:
+    """Sums over pairs of points, several at a time since they have the weights in common.
+
+    Parameters
+    ----------
+    Y : array of shape (n, d)
+        The centered embedding.
+    kernel : RegressionKernel
+    work : sequence of callables
+        The contributions of a block to each sum, from the embedding, the block and its weights.
+    leave_one_out, pairs
+        As in :class:`UKRObjective`.
+    """
+    sums = [PairSum(Y.shape) for _ in work]
+
+    def at(block: PairBlock) -> list[PairTerms]:
+        weights = kernel.weights(block.D)
+        return [function(Y, block, weights) for function in work]
+
+    for parts in over_pairs(at, Y, leave_one_out, reach=pairs.reach(kernel, Y)):
+        for total, part in zip(sums, parts, strict=True):
+            total.add(part)
+    return sums
 
 
 def gradient_terms(C: Array, Y: Array, block: PairBlock, value: float) -> PairTerms:
