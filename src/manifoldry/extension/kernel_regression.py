@@ -128,7 +128,7 @@ class KernelRegressionMap:
 
     @cached_property
     def _reach(self) -> float:
-        return self.pairs.reach(self.kernel, self.Z)
+        return self.pairs.reach(self.kernel, *self.Z.shape)
 
     @cached_property
     def _nearby(self) -> NearbySources | None:

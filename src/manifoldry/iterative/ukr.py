@@ -27,6 +27,7 @@ from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.regression_kernels import RegressionKernel
+from manifoldry.objectives.regression_pairs import DEFAULT_PAIRS
 from manifoldry.optimize.homotopy import Homotopy, Path
 from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution
@@ -254,6 +255,10 @@ class UKR(IterativeEmbedder):
             start = solution.embedding
         solution = self._minimize_from(posed, start, monitor)
         return SearchResult(solution, posed.objective, path)
+
+    def _growth_of_time(self, n: int) -> float:
+        nearby = np.isfinite(DEFAULT_PAIRS.reach(self.kernel, n, self.n_components_))
+        return 1.0 if nearby else super()._growth_of_time(n)
 
     def _phases(self, posed: "PosedRegression") -> list[Phase]:
         homotopy, last = self._homotopy(), super()._phases(posed)

@@ -74,7 +74,7 @@ def fit_kernel_regression(
 ) -> RegressionFit:
     """Kernel regression of the rows of `X` on the rows of `Y`, at some rows or at all."""
     Y = centered_embedding(Y, len(X))
-    reach = pairs.reach(kernel, Y)
+    reach = pairs.reach(kernel, *Y.shape)
 
     def average(block: PairBlock) -> tuple[IntArray, Array]:
         return block.rows, kernel.weights(block.D).weights @ X[block.sources]

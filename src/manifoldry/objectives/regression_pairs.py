@@ -59,9 +59,8 @@ class RegressionPairs:
         check_count("exact_up_to", self.exact_up_to, minimum=0)
         check_positive("negligible", self.negligible)
 
-    def reach(self, kernel: str | RegressionKernel, Y: Array) -> float:
+    def reach(self, kernel: str | RegressionKernel, n: int, n_components: int) -> float:
         """Squared distance, beyond that of the nearest point, from which pairs are left out."""
-        n, n_components = Y.shape
         if n <= self.exact_up_to or n_components > self.max_components:
             return np.inf
         return as_kernel(kernel).reach(self.negligible)
@@ -188,7 +187,7 @@ def sum_over_pairs(
         weights = kernel.weights(block.D)
         return [function(Y, block, weights) for function in work]
 
-    for parts in over_pairs(at, Y, leave_one_out, reach=pairs.reach(kernel, Y)):
+    for parts in over_pairs(at, Y, leave_one_out, reach=pairs.reach(kernel, *Y.shape)):
         for total, part in zip(sums, parts, strict=True):
             total.add(part)
     return sums
