@@ -258,7 +258,7 @@ class UKR(IterativeEmbedder):
 
     def _growth_of_time(self, n: int) -> float:
         nearby = np.isfinite(DEFAULT_PAIRS.reach(self.kernel, n, self.n_components_))
-        return 1.0 if nearby else super()._growth_of_time(n)
+        return 1.2 if nearby else super()._growth_of_time(n)  # graph and start included
 
     def _phases(self, posed: "PosedRegression") -> list[Phase]:
         homotopy, last = self._homotopy(), super()._phases(posed)

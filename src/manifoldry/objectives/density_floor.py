@@ -104,9 +104,8 @@ class DensityFloor(Objective):
 
     def _mean_penalty(self, Y: Array, rows: IntArray | None = None) -> float:
         Y = centered_embedding(Y, self.n)
-        deficits = over_pairs(
-            self._deficit, Y, reach=self.pairs.reach(self.kernel, *Y.shape), rows=rows
-        )
+        reach = self.pairs.reach(self.kernel, *Y.shape)
+        deficits = over_pairs(self._deficit, Y, reach=reach, rows=rows)
         total = sum(float((deficit**2).sum()) for deficit in deficits)
         return self.weight / (self.n if rows is None else len(rows)) * total
 
