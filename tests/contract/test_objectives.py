@@ -18,6 +18,7 @@ from manifoldry.objectives import (
     Joint,
     Pairwise,
     PerPoint,
+    RegressionPairs,
     Resized,
     StudentKernel,
     UKRObjective,
@@ -112,6 +113,9 @@ CASES: dict[str, Callable[[], Case]] = {
         UKRObjective(X, kernel="quartic", leave_one_out=False), graph=False
     ),
     "ukr, triweight": lambda: Case(UKRObjective(X, kernel="triweight"), graph=False),
+    "ukr, nearby pairs": lambda: Case(
+        UKRObjective(X, pairs=RegressionPairs(exact_up_to=0)), graph=False
+    ),
     "density floor": lambda: Case(DensityFloor(UKRObjective(X), 5.0, 3.0), graph=False),
     "density floor, tsne": lambda: Case(DensityFloor(tsne(JOINT), 5.0, kernel="student")),
     "boxed": lambda: Case(Boxed(UKRObjective(X), 0.7), turns=False, graph=False),

@@ -12,6 +12,7 @@ from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import OrthogonalProjection
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.regression_kernels import KERNELS
+from manifoldry.objectives.regression_pairs import RegressionPairs
 
 every_kernel = pytest.mark.parametrize("kernel", sorted(KERNELS))
 
@@ -26,6 +27,11 @@ def sheet(rng, n=120, noise=0.02):
     Z = rng.uniform(-3, 3, size=(n, 2))
     X = np.column_stack([Z[:, 0], Z[:, 1], np.sin(Z[:, 0]), 0.2 * Z[:, 0] * Z[:, 1]])
     return Z, X + noise * rng.normal(size=X.shape)
+
+
+def derivatives_at(surface, Z):
+    ((_, derivatives),) = surface.derivatives(Z)
+    return derivatives
 
 
 # --- the surface -------------------------------------------------------------------------------
@@ -88,7 +94,7 @@ def test_curvature(rng, kernel):
     surface = KernelRegressionMap(Z, X, kernel)
     new, r = rng.uniform(-2, 2, size=(5, 2)), rng.normal(size=(5, 4))
     values = surface.predict(new) - surface.mean
-    residuals, jacobian, found = surface.expand(new, values + r)
+    residuals, jacobian, found = derivatives_at(surface, new).expand(values + r)
     np.testing.assert_allclose(residuals, r, rtol=1e-10)
     np.testing.assert_allclose(jacobian.transpose(0, 2, 1), surface.jacobian(new), rtol=1e-12)
     steps = [
@@ -106,10 +112,10 @@ def test_density_and_its_derivatives(rng, kernel):
     new = rng.uniform(-2, 2, size=(5, 2))
     tail = 0.0 if kernel in ("gaussian", "student") else 1e-6 * np.exp(-(cdist(new, Z) ** 2))
     density = (KERNELS[kernel].value(cdist(new, Z, "sqeuclidean")) + tail).sum(axis=1)
-    found = surface.density(new)
+    found = derivatives_at(surface, new).density
     np.testing.assert_allclose(found.log, np.log(density), rtol=1e-9)
     for axis, e in enumerate(1e-6 * np.eye(2)):
-        ahead, behind = surface.density(new + e), surface.density(new - e)
+        ahead, behind = (derivatives_at(surface, new + s * e).density for s in (1, -1))
         slope, bend = (ahead.log - behind.log) / 2e-6, (ahead.gradient - behind.gradient) / 2e-6
         np.testing.assert_allclose(found.gradient[:, axis], slope, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(found.hessian[:, axis], bend, rtol=1e-4, atol=1e-4)
@@ -201,7 +207,7 @@ def test_a_floor_keeps_points_from_the_boundary(rng):
     new = X + 0.5 * rng.normal(size=X.shape)
 
     def lowest(projection):
-        return surface.density(projection.transform(new)).log.min()
+        return derivatives_at(surface, projection.transform(new)).density.log.min()
 
     floor = OrthogonalProjection(surface, floor=8.0, weight=1.0)
     assert lowest(floor) > lowest(OrthogonalProjection(surface)) + 1
@@ -317,3 +323,35 @@ def test_equal_projections_do_not_depend_on_the_batch():
     new = rng.uniform(2, 6, size=(40, 1))
     alone = np.vstack([extension.transform(row[None]) for row in new])
     np.testing.assert_allclose(extension.transform(new), alone, atol=1e-7)
+
+
+# --- many training points ----------------------------------------------------------------------
+
+
+def large_map(rng, kernel="gaussian"):
+    """A surface with nearby training points only, and the same with all."""
+    Z = rng.uniform(0, 25, size=(600, 2))
+    X = np.column_stack([Z, np.sin(Z[:, 0]), np.cos(Z[:, 1] / 2)]) + 0.1 * rng.normal(size=(600, 4))
+    choices = RegressionPairs(exact_up_to=0), RegressionPairs()
+    return tuple(KernelRegressionMap(Z, X, kernel, pairs=pairs) for pairs in choices)
+
+
+@every_kernel
+def test_predictions_and_derivatives_from_nearby_points(rng, kernel):
+    near, every = large_map(rng, kernel)
+    new = np.vstack([rng.uniform(-3, 28, size=(150, 2)), [[1e4, -30.0], [12.0, 60.0]]])
+    np.testing.assert_allclose(near.predict(new), every.predict(new), rtol=1e-10, atol=1e-10)
+    expected = every.jacobian(new)
+    assert np.abs(near.jacobian(new) - expected).max() <= 1e-9 * np.abs(expected).max()
+
+
+def test_projection_from_nearby_points(rng):
+    surfaces = large_map(rng)
+    new = surfaces[0].X[:60] + 0.3 * rng.normal(size=(60, 4))
+    near, every = (OrthogonalProjection(s, floor=5.0, weight=0.1) for s in surfaces)
+    found = near.transform(new)
+    np.testing.assert_allclose(found, every.transform(new), atol=1e-7)
+    alone = np.vstack([near.transform(row[None]) for row in new[:10]])
+    np.testing.assert_allclose(found[:10], alone, atol=1e-7)
+    same = pickle.loads(pickle.dumps(near))
+    np.testing.assert_array_equal(same.transform(new), found)

@@ -9,11 +9,16 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives import density_floor, kernel_regression, leave_one_out
+from manifoldry.objectives import density_floor, leave_one_out, regression_pairs
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
-from manifoldry.objectives.leave_one_out import best_regression_scale, leave_one_out_errors
-from manifoldry.objectives.regression_kernels import KERNELS, as_kernel, over_pairs
+from manifoldry.objectives.leave_one_out import (
+    best_regression_scale,
+    leave_one_out_errors,
+    minimize_over_scale,
+)
+from manifoldry.objectives.regression_kernels import KERNELS, as_kernel
+from manifoldry.objectives.regression_pairs import over_pairs
 from manifoldry.objectives.transformed import Boxed
 from manifoldry.util.threads import threads_allowed
 
@@ -43,7 +48,7 @@ def place(rng):
 
 
 def cut_pairs(monkeypatch, **options):
-    for module in (density_floor, kernel_regression, leave_one_out):
+    for module in (density_floor, leave_one_out, regression_pairs):
         monkeypatch.setattr(module, "over_pairs", partial(over_pairs, **options))
 
 
@@ -216,6 +221,17 @@ def test_the_neighbor_graph_is_passed_on_in_units_of_the_error(X):
     assert objective.n == 14
 
 
+@pytest.mark.parametrize("leave_one_out", [True, False])
+def test_a_penalty_with_other_weights_is_added_as_well(X, Y, leave_one_out):
+    """With equal kernels the weights are computed once, with different ones separately."""
+    for kernel in ("gaussian", "student"):
+        regression = UKRObjective(X, kernel=kernel, leave_one_out=leave_one_out)
+        objective = DensityFloor(regression, 9.0, 0.3, "gaussian")
+        assert objective.value(Y) > regression.value(Y)
+        assert objective.value_and_gradient(Y)[0] == pytest.approx(objective.value(Y), rel=1e-13)
+        assert_gradient(objective, Y)
+
+
 def test_threads_do_not_change_a_bit(rng, monkeypatch):
     cut_pairs(monkeypatch, budget=2**12)
     X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 2))
@@ -384,6 +400,23 @@ def test_best_scale_is_the_best_of_a_fine_grid(rng, kernel):
     assert found.value == pytest.approx(
         leave_one_out_errors(found.scale * Y, X, kernel).mean(), rel=1e-9
     )
+
+
+def test_patience_finds_the_same_scale_with_fewer_values(rng):
+    t = rng.uniform(0, 10, size=80)
+    X = np.column_stack([np.cos(t), np.sin(t), 0.2 * t]) + 0.1 * rng.normal(size=(80, 3))
+    seen = []
+
+    def value(Y):
+        seen.append(np.ptp(Y))
+        return float(leave_one_out_errors(Y, X).mean())
+
+    every = minimize_over_scale(value, t[:, None])
+    n_every, smallest = len(seen), min(seen)
+    seen.clear()
+    assert minimize_over_scale(value, t[:, None], patience=3) == every
+    assert len(seen) < n_every
+    assert min(seen) > 3 * smallest
 
 
 def test_best_scale_does_not_depend_on_the_unit(rng):

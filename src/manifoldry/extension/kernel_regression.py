@@ -1,37 +1,21 @@
 """Inverse by kernel regression of the data on the embedding, with derivatives."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
+from manifoldry.extension.regression_derivatives import (
+    RegressionDerivatives,
+    Sources,
+    squared_distances,
+)
+from manifoldry.objectives.nearby_sources import NearbySources
+from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.objectives.regression_pairs import DEFAULT_PAIRS, RegressionPairs, Rows
 from manifoldry.util.cached import cached_property, state_of_fields
-from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
-
-
-class Expansion(NamedTuple):
-    """Second-order expansion of the map f from coordinates to data."""
-
-    residuals: Array
-    """r = targets − f, (n_new, n_features)."""
-    jacobian: Array
-    """∂f/∂z, (n_new, n_components, n_features)."""
-    curvature: Array
-    """Σ_k r_k·∂²f_k/∂z∂z, (n_new, n_components, n_components)."""
-
-
-class Density(NamedTuple):
-    """Second-order expansion of log ρ(z), where ρ(z) = Σᵢ κ(‖z − zᵢ‖²)."""
-
-    log: Array
-    """(n_new,)."""
-    gradient: Array
-    """(n_new, n_components)."""
-    hessian: Array
-    """(n_new, n_components, n_components)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +37,8 @@ class KernelRegressionMap:
     farthest : float, default=1e3
         Largest distance from the center, in diameters of the embedding; coordinates beyond it are
         clipped.
+    pairs : RegressionPairs
+        Which training points are used: for more than 2000, those of negligible weight are not.
 
     Examples
     --------
@@ -70,6 +56,7 @@ class KernelRegressionMap:
     X: Array
     kernel: str | RegressionKernel = "gaussian"
     farthest: float = 1e3
+    pairs: RegressionPairs = DEFAULT_PAIRS
 
     __getstate__ = state_of_fields
 
@@ -84,33 +71,24 @@ class KernelRegressionMap:
         """Data at the coordinates `Z`, (n_new, n_features)."""
         Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1]))
-        for block in row_blocks(len(Z), self.numbers_per_row):
-            D = cdist(Z[block], self.positions, "sqeuclidean")
-            out[block] = as_kernel(self.kernel).weights(D).weights @ self.centered
+        for rows, sources in self._blocks(Z):
+            D = squared_distances(Z[rows], sources.positions, self._reach)
+            out[rows] = as_kernel(self.kernel).weights(D).weights @ sources.centered
         return out + self.mean
 
     def jacobian(self, Z: Array) -> Array:
         """Derivatives ∂f/∂z at the coordinates `Z`, (n_new, n_features, n_components)."""
         Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1], self.Z.shape[1]))
-        for block in row_blocks(len(Z), self.numbers_per_row):
-            out[block] = _Derivatives.of(self, Z[block]).jacobian.transpose(0, 2, 1)
+        for rows, derivatives in self.derivatives(Z):
+            out[rows] = derivatives.jacobian.transpose(0, 2, 1)
         return out
 
-    def expand(self, Z: Array, targets: Array) -> Expansion:
-        """Residuals and derivatives at `Z`; `targets` are relative to the mean of the data."""
-        derivatives = _Derivatives.of(self, Z)
-        R = targets - derivatives.base - derivatives.offset
-        return Expansion(R, derivatives.jacobian, derivatives.curvature(R))
-
-    def density(self, Z: Array) -> Density:
-        """Density of the training coordinates at `Z`, with derivatives."""
-        derivatives = _Derivatives.of(self, Z)
-        return Density(
-            derivatives.weights.log_kernel_sum,
-            derivatives.log_density_gradient,
-            derivatives.log_density_hessian,
-        )
+    def derivatives(self, Z: Array) -> Iterator[tuple[Rows, RegressionDerivatives]]:
+        """Yield rows of `Z` and the derivatives there; blocks of rows bound the memory."""
+        kernel = as_kernel(self.kernel)
+        for rows, sources in self._blocks(Z):
+            yield rows, RegressionDerivatives.of(kernel, sources, Z[rows], self._reach)
 
     @cached_property
     def positions(self) -> Array:
@@ -130,7 +108,32 @@ class KernelRegressionMap:
     @property
     def numbers_per_row(self) -> int:
         """Number of values that one position needs in memory."""
-        return int((6 + self.Z.shape[1]) * len(self.Z) + (self.Z.shape[1] + 4) * self.X.shape[1])
+        return self._numbers(len(self.Z) if self._nearby is None else 0)
+
+    def _numbers(self, n_sources: int) -> int:
+        d, n_features = self.Z.shape[1], self.X.shape[1]
+        return int((6 + d) * n_sources + (d + 4) * n_features)
+
+    def _blocks(self, Z: Array) -> Iterator[tuple[Rows, Sources]]:
+        """Rows of `Z`, each in one block, with the training points that matter for them."""
+        if self._nearby is None:
+            for block in row_blocks(len(Z), self._numbers(len(self.Z))):
+                yield block, Sources(self.positions, self.centered)
+            return
+        for tile in self._nearby.tiles(Z):
+            found = self._nearby.find(tile)
+            sources = Sources(self.positions[found], self.centered[found])
+            for part in row_blocks(len(tile.rows), self._numbers(len(found))):
+                yield tile.rows[part], sources
+
+    @cached_property
+    def _reach(self) -> float:
+        return self.pairs.reach(self.kernel, *self.Z.shape)
+
+    @cached_property
+    def _nearby(self) -> NearbySources | None:
+        """Search for the training points that matter; None if all do."""
+        return NearbySources(self.positions, self._reach) if np.isfinite(self._reach) else None
 
     def _clip_distance(self, Z: Array) -> Array:
         """Move positions beyond `farthest` toward the center, where squares keep their digits."""
@@ -140,100 +143,3 @@ class KernelRegressionMap:
         distance = np.abs(offset).max(axis=1, keepdims=True)
         shorter = offset * (farthest / np.maximum(distance, farthest))
         return np.where(distance > farthest, center + shorter, Z)
-
-
-@dataclass(frozen=True, eq=False)
-class _Derivatives:
-    """Derivatives of f and log ρ at positions z.
-
-    Differences xᵢ − f are computed relative to the data x₀ of the nearest training point. Between
-    distant points f is almost constant and equals x₀ to many digits; this way the derivatives stay
-    accurate, and a search takes the same steps in every batch.
-    """
-
-    surface: KernelRegressionMap
-    Z: Array
-    D: Array  # squared distances, (n_new, n_samples)
-    weights: RegressionWeights
-    nearest: IntArray
-
-    @classmethod
-    def of(cls, surface: KernelRegressionMap, Z: Array) -> "_Derivatives":
-        D = cdist(Z, surface.positions, "sqeuclidean")
-        return cls(surface, Z, D, as_kernel(surface.kernel).weights(D), D.argmin(axis=1))
-
-    @cached_property
-    def base(self) -> Array:
-        """x₀, (n_new, n_features)."""
-        return self.surface.centered[self.nearest]
-
-    @cached_property
-    def offset(self) -> Array:
-        """Difference f − x₀, (n_new, n_features)."""
-        return self._sum(self.weights.weights.copy())
-
-    @cached_property
-    def jacobian(self) -> Array:
-        """2 Σᵢ κ′ᵢ/s·(z − zᵢ)(xᵢ − f)ᵀ with s = Σκ, (n_new, n_components, n_features)."""
-        J = np.empty((*self.Z.shape, self.base.shape[1]))
-        for axis, offset in enumerate(self._offsets):
-            S = self.weights.negative_derivative * offset
-            total = S.sum(axis=1)[:, None]
-            J[:, axis] = -2 * (self._sum(S) - total * self.offset)
-        return J
-
-    def curvature(self, R: Array) -> Array:
-        """Σ_k r_k·∂²f_k/∂z∂z, (n_new, n_components, n_components).
-
-        With cᵢ = r·(xᵢ − f), s = Σκ and δᵢ = z − zᵢ that is
-        Σᵢ cᵢ(2κ′I + 4κ″δδᵀ)/s − qwᵀ − wqᵀ, where q = Jᵀr and w = ∇s/s.
-        """
-        offset = (R * self.offset).sum(axis=1)
-        C = R @ self.surface.centered.T
-        C -= ((R * self.base).sum(axis=1) + offset)[:, None]
-        C[np.arange(len(C)), self.nearest] = -offset
-        q, w = np.einsum("nlk,nk->nl", self.jacobian, R), self.log_density_gradient
-        H = self._second_moments(C * self.weights.negative_derivative, C * self._second_derivative)
-        return np.asarray(H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :])
-
-    @cached_property
-    def log_density_gradient(self) -> Array:
-        """Gradient w = ∇s/s of log s, (n_new, n_components)."""
-        derivative = self.weights.negative_derivative
-        return -2 * np.column_stack([np.einsum("ni,ni->n", derivative, o) for o in self._offsets])
-
-    @property
-    def log_density_hessian(self) -> Array:
-        """Hessian of log s: Σᵢ(2κ′I + 4κ″δδᵀ)/s − wwᵀ."""
-        w = self.log_density_gradient
-        H = self._second_moments(self.weights.negative_derivative, self._second_derivative)
-        return np.asarray(H - w[:, :, None] * w[:, None, :])
-
-    @cached_property
-    def _second_derivative(self) -> Array:
-        return as_kernel(self.surface.kernel).normalized_second_derivative(
-            self.D, self.weights.log_kernel_sum
-        )
-
-    def _second_moments(self, derivative: Array, second_derivative: Array) -> Array:
-        """Σᵢ(−2·derivativeᵢI + 4·second_derivativeᵢδδᵀ), where `derivative` is −κ′/s."""
-        d = self.Z.shape[1]
-        H = -2 * derivative.sum(axis=1)[:, None, None] * np.eye(d)
-        for j, k in np.ndindex(d, d):
-            H[:, j, k] += 4 * np.einsum(
-                "ni,ni,ni->n", second_derivative, self._offsets[j], self._offsets[k]
-            )
-        return np.asarray(H)
-
-    @cached_property
-    def _offsets(self) -> list[Array]:
-        """Differences z − zᵢ for every coordinate, each (n_new, n_samples)."""
-        Z, positions = self.Z, self.surface.positions
-        return [Z[:, axis, None] - positions[:, axis] for axis in range(Z.shape[1])]
-
-    def _sum(self, W: Array) -> Array:
-        """Σᵢ Wᵢ(xᵢ − x₀); `W` is modified."""
-        W[np.arange(len(W)), self.nearest] = (
-            0  # xᵢ = x₀; its large weight would cause rounding errors
-        )
-        return np.asarray(W @ self.surface.centered - W.sum(axis=1)[:, None] * self.base)

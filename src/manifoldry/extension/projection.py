@@ -11,6 +11,7 @@ from scipy.linalg import qr
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.new_points import first_minimum
+from manifoldry.extension.regression_derivatives import Density, RegressionDerivatives
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame, check_range
@@ -244,14 +245,22 @@ class _Cost(NamedTuple):
     weight: float
 
     def evaluate(self, X: Array, Z: Array) -> _Evaluation:
-        R, J, curvature = self.surface.expand(Z, X)
+        n, d = Z.shape
+        out = _Evaluation(np.empty(n), np.empty((n, d)), np.empty((n, d, d)))
+        for rows, derivatives in self.surface.derivatives(Z):
+            for whole, part in zip(out, self._at(X[rows], derivatives), strict=True):
+                whole[rows] = part
+        return out
+
+    def _at(self, X: Array, derivatives: RegressionDerivatives) -> _Evaluation:
+        R, J, curvature = derivatives.expand(X)
         gradient = -2 * np.einsum("nlk,nk->nl", J, R)
         hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
         plain = _Evaluation((R**2).sum(axis=1), gradient, hessian)
-        return plain if self.weight == 0 else self._with_density_penalty(plain, Z)
+        return plain if self.weight == 0 else self._with_density_penalty(plain, derivatives.density)
 
-    def _with_density_penalty(self, plain: _Evaluation, Z: Array) -> _Evaluation:
-        log, g, H = self.surface.density(Z)
+    def _with_density_penalty(self, plain: _Evaluation, density: Density) -> _Evaluation:
+        log, g, H = density
         deficit = np.maximum(np.log(self.floor) - log, 0.0)
         force, low = 2 * self.weight * deficit, 2 * self.weight * (deficit > 0)
         return _Evaluation(

@@ -227,7 +227,7 @@ class NeighborEmbedder(IterativeEmbedder):
             start = self._homotopy_rule().start(posed.objective, shape[1], posed.rng)
             return posed.start_beyond_bifurcation() if start is None else start
         if isinstance(init, np.ndarray):
-            warn_if_too_large(init, posed.objective)
+            warn_if_too_large(init, posed.objective.value)
             return init
         if is_fitted(init):
             return self._from_model(posed.objective, map_of_model(init, posed.data, shape[1]))

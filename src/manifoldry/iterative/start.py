@@ -13,7 +13,6 @@ from manifoldry.base.input import Input
 from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, ignoring, warn
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.objectives.base import Objective
 from manifoldry.util.array_like import array_like
 from manifoldry.util.typing import Array
 
@@ -98,9 +97,9 @@ def well_scaled(
     return scale * Y if value(scale * Y) < (1 - gain) * value(Y) else Y
 
 
-def warn_if_too_large(init: Array, objective: Objective) -> None:
+def warn_if_too_large(init: Array, value: Callable[[Array], float]) -> None:
     """Warn if a tenth of the given start has a smaller value of the objective."""
-    if objective.value(0.1 * init) < objective.value(init):
+    if value(0.1 * init) < value(init):
         largest = np.abs(init).max()
         warn(
             f"init is too large (its largest coordinate is {largest:.3g}): a tenth of it has a "

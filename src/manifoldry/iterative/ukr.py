@@ -28,13 +28,13 @@ from manifoldry.iterative.start import (
     warn_if_too_large,
     well_scaled,
 )
+from manifoldry.iterative.ukr_floor import Floor
 from manifoldry.iterative.ukr_start import StartSearch, box_size, grow_box, search_in_box
 from manifoldry.neighbors.distances import Frame
-from manifoldry.objectives.base import Objective
-from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import leave_one_out_errors, minimize_over_scale
 from manifoldry.objectives.regression_kernels import RegressionKernel
+from manifoldry.objectives.regression_pairs import DEFAULT_PAIRS
 from manifoldry.optimize.homotopy import Homotopy, Path
 from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution
@@ -43,7 +43,8 @@ from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import as_generator, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, Matrix, RandomState
+from manifoldry.util.validation import plan_memory
 
 
 @shared_docs
@@ -53,9 +54,12 @@ class UKR(IterativeEmbedder):
     Minimizes 1/n Σⱼ‖xⱼ − fⱼ‖², where fⱼ is the kernel regression of xⱼ on the other points of the
     embedding (:class:`~manifoldry.objectives.UKRObjective`): a nonlinear, nonparametric principal
     component analysis, whose objective is an error in data space. Use it for noisy curves and
-    surfaces, up to a few thousand points, and if the inverse matters: `inverse_transform` is the
-    regression itself, with derivatives (`jacobian`), and `transform` the orthogonal projection onto
-    it.
+    surfaces, and if the inverse matters: `inverse_transform` is the regression itself, with
+    derivatives (`jacobian`), and `transform` the orthogonal projection onto it. For more than 2000
+    points, pairs whose weights are negligible are left out
+    (:class:`~manifoldry.objectives.RegressionPairs`), so that time is proportional to the number of
+    points; not with ``kernel="student"`` or more than three components, which take time
+    proportional to its square.
 
     Parameters
     ----------
@@ -126,8 +130,10 @@ class UKR(IterativeEmbedder):
         Mean squared error of predicting each row from the others, as a fraction of the variance.
     start_ : str
         The starts that were tried, the best one first, each with its objective as a fraction of
-        the variance; ``"given"`` if `init` is an array or a fitted
-        model.
+        the variance, estimated from 1000 of the points if there are more than 2000; ``"given"`` if
+        `init` is an array or a fitted model.
+    pairs_ : str
+        Whether all pairs of points were used in the regression or only nearby ones, and why.
     {neighbor_search_}
 
     See Also
@@ -206,12 +212,14 @@ class UKR(IterativeEmbedder):
             raise ValueError(
                 "UKR predicts the data, but the graph was built from distances; fit it on the data"
             )
+        plan_fit(data.points)
         graph = self._neighbor_graph(data)
         self.neighbor_search_ = graph.search
         if not graph.distances.any():
             raise ValueError(all_coincide_message(graph.n_query))
         frame, X = in_frame(data.points)
         regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
+        self.pairs_ = regression.pairs.reason(self.kernel, regression.n, self.n_components_)
         floor = self._floor(regression)
         rng = as_generator(self.random_state, unset=0)
         return PosedRegression(
@@ -235,17 +243,17 @@ class UKR(IterativeEmbedder):
         self.start_ = "given"
         shape = (posed.objective.n, self.n_components_)
         init = check_init(self.init, shape, ("auto", *OPTIONS))
-        if isinstance(init, np.ndarray):
-            warn_if_too_large(init, posed.objective)
-            return init
-        if is_fitted(init):
-            Y = map_of_model(init, posed.data, shape[1])
-            scale, _ = minimize_over_scale(posed.objective.value, Y)
-            return well_scaled(Y, scale, posed.objective.value)
         auto = isinstance(init, str) and init == "auto"
         # The isometric copy of the data has at most n features, so that starts are cheap.
         data = Points(posed.regression.data) if auto else posed.data
-        search = StartSearch(data, posed.graph, shape[1], posed.objective.value, posed.rng)
+        search = StartSearch(data, posed.graph, shape[1], posed.objective, posed.rng)
+        if isinstance(init, np.ndarray):
+            warn_if_too_large(init, search.value)
+            return init
+        if is_fitted(init):
+            Y = map_of_model(init, posed.data, shape[1])
+            scale, _ = minimize_over_scale(search.value, Y)
+            return well_scaled(Y, scale, search.value)
         Y = search.best() if auto else search.scaled(init)
         self.start_ = search.summary(posed.regression.variance)
         return Y
@@ -259,6 +267,10 @@ class UKR(IterativeEmbedder):
             start = solution.embedding
         solution = self._minimize_from(posed, start, monitor)
         return SearchResult(solution, posed.objective, path)
+
+    def _growth_of_time(self, n: int) -> float:
+        nearby = np.isfinite(DEFAULT_PAIRS.reach(self.kernel, n, self.n_components_))
+        return 1.2 if nearby else super()._growth_of_time(n)  # graph and start included
 
     def _phases(self, posed: "PosedRegression") -> list[Phase]:
         homotopy, last = self._homotopy(), super()._phases(posed)
@@ -333,32 +345,11 @@ class UKR(IterativeEmbedder):
         return np.asarray(self.inverse_.jacobian(Z))
 
 
-@dataclass(frozen=True)
-class Floor:
-    """The smallest kernel sum without a penalty, and the weight of the penalty."""
-
-    min_kernel_sum: float
-    variance: float  # of the data
-    kernel: str | RegressionKernel
-    penalty_fraction: float = 0.01  # weight of the penalty, in units of that variance
-
-    @classmethod
-    def default(
-        cls, n: int, n_components: int, variance: float, kernel: str | RegressionKernel
-    ) -> "Floor":
-        """√10 to the power of `n_components` (at most 100), or n / 20 if that is less."""
-        return cls(min(10 ** (min(n_components, 100) / 2), n / 20), variance, kernel)
-
-    @property
-    def weight(self) -> float:
-        """Weight of the penalty."""
-        return self.penalty_fraction * self.variance
-
-    def add_penalty(self, regression: UKRObjective) -> Objective:
-        """The objective with the penalty, unless `min_kernel_sum` is zero."""
-        if self.min_kernel_sum == 0:
-            return regression
-        return DensityFloor(regression, self.min_kernel_sum, self.weight, self.kernel)
+def plan_fit(points: Matrix, copies: int = 6) -> None:
+    """Raise MemoryError if copies of the data, centered, scaled and fitted, do not fit."""
+    n, n_features = points.shape
+    what = f"kernel regression of {n} points with {n_features} features"
+    plan_memory(8.0 * copies * n * n_features, what, "use fewer rows or features")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import plan_memory, spread_rows
 
 
 @dataclass
@@ -28,41 +29,55 @@ class StartSearch:
 
     The objective is the leave-one-out error plus the penalty of isolated points. In the study of
     the defaults the start with the smallest value led to the best embedding, or to an equally good
-    one.
+    one. For more than `exact_up_to` points it is estimated from a sample of them, and Isomap uses
+    landmarks.
 
     Parameters
     ----------
     data, graph : Input, NeighborGraph
         The data and their neighbor graph.
     n_components : int
-    value : callable
-        The value of the objective.
+    objective : Objective
     rng : numpy.random.Generator
     """
 
     data: Input
     graph: NeighborGraph
     n_components: int
-    value: Callable[[Array], float]
+    objective: Objective
     rng: np.random.Generator
     found: dict[str, tuple[float, Array]] = field(default_factory=dict)
     """Value and embedding of every start that was tried."""
     geodesic_neighbors: int = 6  # few, so that no edge joins two layers of a roll
     weight: float = 100.0  # of the elastic embedding; near the best on all sets of its study
     elastic_tol: float = 1e-3  # tolerance of the elastic embedding
+    exact_up_to: int = 2000  # number of points
+    sample: int = 1000  # number of points whose errors estimate the value beyond
+    patience: int = 4  # number of scales without improvement beyond, each 1.2 to 1.6 times the next
+    n_landmarks: int = 500  # of Isomap beyond
 
     def scaled(self, init: str | BaseEstimator) -> Array:
         """One start, scaled to the smallest value of the objective."""
         Y = starting_map(init, self.data, self.graph, self.n_components, self.rng)
-        scale, value = minimize_over_scale(self.value, Y)
+        patience = self.patience if len(Y) > self.exact_up_to else None
+        scale, value = minimize_over_scale(self.value, Y, patience=patience)
         name = init if isinstance(init, str) else type(init).__name__
         self.found[name] = value, scale * Y
         return scale * Y
 
+    def value(self, Y: Array) -> float:
+        """The objective, estimated from a sample if there are many points."""
+        if len(Y) <= self.exact_up_to:
+            return self.objective.value(Y)
+        return self.objective.sampled_value(Y, spread_rows(len(Y), self.sample))
+
     def best(self) -> Array:
         """The best of principal components, Isomap and the elastic embedding."""
+        remedy = "pass init='pca'"
+        # Before the first start, since others need more memory.
+        plan_memory(self._bytes, f"the starts of {self.graph.n_query} points", remedy)
         for init in self._candidates():
-            with memory_remedy("pass init='pca'"):
+            with memory_remedy(remedy):
                 self.scaled(init)
         return min(self.found.values(), key=lambda found: found[0])[1]
 
@@ -71,6 +86,16 @@ class StartSearch:
         ordered = sorted(self.found.items(), key=lambda item: item[1][0])
         return ", ".join(f"{name} ({value / unit:.3g})" for name, (value, _) in ordered)
 
+    @property
+    def _landmarks(self) -> int | None:
+        return self.n_landmarks if self.graph.n_query > self.exact_up_to else None
+
+    @property
+    def _bytes(self) -> float:
+        """Memory of Isomap: three matrices of distances from its landmarks, or from all points."""
+        n = self.graph.n_query
+        return 24.0 * n * (self._landmarks or n)
+
     def _candidates(self) -> list[str | BaseEstimator]:
         from manifoldry.iterative.elastic_embedding import ElasticEmbedding
         from manifoldry.spectral.isomap import Isomap
@@ -78,7 +103,7 @@ class StartSearch:
         k = min(self.geodesic_neighbors, self.graph.n_query - 1)
         search = LBFGS(SpectralDirection(), stopping=Stopping(tol=self.elastic_tol))
         elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", optimizer=search)
-        return [elastic, Isomap(n_neighbors=k), "pca"]
+        return [elastic, Isomap(n_neighbors=k, n_landmarks=self._landmarks), "pca"]
 
 
 Search = Callable[[Objective, Array, Monitor], Solution]

@@ -24,6 +24,7 @@ from manifoldry.objectives.pair_kernel import (
 )
 from manifoldry.objectives.pair_sums import PairSums
 from manifoldry.objectives.pairwise import NewPointTerms, Pairwise
+from manifoldry.objectives.regression_pairs import RegressionPairs
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.objectives.squared_distance import squared_distance_weights
@@ -47,6 +48,7 @@ __all__ = [
     "PairSums",
     "Pairwise",
     "PerPoint",
+    "RegressionPairs",
     "Repulsion",
     "Resized",
     "StudentKernel",

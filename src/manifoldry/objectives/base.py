@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy import sparse
 
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 
 class Objective(ABC):
@@ -35,6 +35,10 @@ class Objective(ABC):
     def value(self, Y: Array) -> float:
         """E(Y)."""
         return self.value_and_gradient(Y)[0]
+
+    def sampled_value(self, Y: Array, rows: IntArray) -> float:
+        """Estimate of E(Y) from the terms of some points; E(Y) itself unless overridden."""
+        return self.value(Y)
 
     @property
     def attraction(self) -> sparse.csr_array:

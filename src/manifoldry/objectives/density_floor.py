@@ -1,21 +1,31 @@
 """A smooth penalty on embedded points of low density, for any objective."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective
+from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
+    RegressionWeights,
     as_kernel,
     centered_embedding,
-    gradient_part,
+)
+from manifoldry.objectives.regression_pairs import (
+    DEFAULT_PAIRS,
+    BlockWork,
+    PairBlock,
+    PairSum,
+    PairTerms,
+    RegressionPairs,
+    gradient_terms,
     over_pairs,
+    sum_over_pairs,
 )
 from manifoldry.util.checks import check_nonnegative, check_positive
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +47,15 @@ class DensityFloor(Objective):
         Weight of the penalty, in the units of the objective.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         κ, a function of the squared distance.
+    pairs : RegressionPairs
+        Which pairs of points are used.
     """
 
     objective: Objective
     floor: float = 1.0
     weight: float = 1.0
     kernel: str | RegressionKernel = "gaussian"
+    pairs: RegressionPairs = DEFAULT_PAIRS
 
     def __post_init__(self) -> None:
         check_positive("floor", self.floor)
@@ -58,43 +71,65 @@ class DensityFloor(Objective):
         return self.objective.attraction
 
     def value(self, Y: Array) -> float:
-        deficits = over_pairs(self._deficit, centered_embedding(Y, self.n))
-        penalty = sum(float((deficit**2).sum()) for deficit in deficits)
-        return self.objective.value(Y) + self.weight / self.n * penalty
+        return self.objective.value(Y) + self._mean_penalty(Y)
+
+    def sampled_value(self, Y: Array, rows: IntArray) -> float:
+        """Estimate of the value from the terms of some points."""
+        return self.objective.sampled_value(Y, rows) + self._mean_penalty(Y, rows)
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        value, gradient = self.objective.value_and_gradient(Y)
-        Y = centered_embedding(Y, self.n)
-        penalties, parts = zip(*over_pairs(partial(self._penalty, Y), Y), strict=True)
-        fraction = self.weight / self.n
-        G = fraction * np.sum(parts, axis=0)
-        return value + fraction * sum(penalties), gradient + G.astype(gradient.dtype)
+        fraction, regression = self.weight / self.n, self._regression
+        if regression is None:
+            value, gradient = self.objective.value_and_gradient(Y)
+            (penalty,) = self._sum(Y, self._penalty)
+        else:
+            own, penalty = self._sum(Y, regression.gradient_of_block, self._penalty)
+            value, gradient = own.value / self.n, (own.terms / self.n).astype(Y.dtype, copy=False)
+        G = gradient + (fraction * penalty.terms).astype(gradient.dtype)
+        return value + fraction * penalty.value, G
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Diagonal curvature of the objective plus the Gauss-Newton one of the penalty."""
-        own = self.objective.diagonal_curvature(Y)
-        Y = centered_embedding(Y, self.n)
-        H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
-        return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
+        own, (penalty,) = self.objective.diagonal_curvature(Y), self._sum(Y, self._curvature)
+        return np.asarray(own + (2 * self.weight / self.n * penalty.terms).astype(own.dtype))
 
-    def _deficit(self, block: slice, D: Array) -> Array:
+    @property
+    def _regression(self) -> UKRObjective | None:
+        """The objective if it is a regression with the weights of the penalty, else None."""
+        own, objective = (as_kernel(self.kernel), True, self.pairs), self.objective
+        if not isinstance(objective, UKRObjective):
+            return None
+        theirs = as_kernel(objective.kernel), objective.leave_one_out, objective.pairs
+        return objective if own == theirs else None
+
+    def _mean_penalty(self, Y: Array, rows: IntArray | None = None) -> float:
+        Y = centered_embedding(Y, self.n)
+        reach = self.pairs.reach(self.kernel, *Y.shape)
+        deficits = over_pairs(self._deficit, Y, reach=reach, rows=rows)
+        total = sum(float((deficit**2).sum()) for deficit in deficits)
+        return self.weight / (self.n if rows is None else len(rows)) * total
+
+    def _sum(self, Y: Array, *work: BlockWork) -> list[PairSum]:
+        Y = centered_embedding(Y, self.n)
+        return sum_over_pairs(Y, as_kernel(self.kernel), work, pairs=self.pairs)
+
+    def _deficit(self, block: PairBlock) -> Array:
         """max(0, log(floor/ρ)) of the points of a block."""
-        log_kernel_sum = as_kernel(self.kernel).weights(D).log_kernel_sum
+        log_kernel_sum = as_kernel(self.kernel).weights(block.D).log_kernel_sum
         return np.maximum(np.log(self.floor) - log_kernel_sum, 0.0)
 
-    def _penalty(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
-        weights = as_kernel(self.kernel).weights(D)
+    def _penalty(self, Y: Array, block: PairBlock, weights: RegressionWeights) -> PairTerms:
         deficit = np.maximum(np.log(self.floor) - weights.log_kernel_sum, 0.0)
-        return float((deficit**2).sum()), gradient_part(
-            2 * deficit[:, None] * weights.negative_derivative, Y, block
-        )
+        C = 2 * deficit[:, None] * weights.negative_derivative
+        return gradient_terms(C, Y, block, value=float((deficit**2).sum()))
 
-    def _curvature(self, Y: Array, block: slice, D: Array) -> Array:
+    def _curvature(self, Y: Array, block: PairBlock, weights: RegressionWeights) -> PairTerms:
         """Sum of squared derivatives of log ρⱼ over the points j of density below the floor."""
-        weights, H = as_kernel(self.kernel).weights(D), np.empty_like(Y)
-        S = 2 * weights.negative_derivative * (weights.log_kernel_sum < np.log(self.floor))[:, None]
+        at_rows, at_sources = Y[block.rows], Y[block.sources]
+        low = weights.log_kernel_sum < np.log(self.floor)
+        S, H = 2 * weights.negative_derivative * low[:, None], np.empty_like(at_sources)
         for axis in range(Y.shape[1]):
-            steps = S * (Y[block, axis, None] - Y[:, axis])
+            steps = S * (at_rows[:, axis, None] - at_sources[:, axis])
             H[:, axis] = (steps**2).sum(axis=0)
-            H[block, axis] += steps.sum(axis=1) ** 2
-        return H
+            H[block.own, axis] += steps.sum(axis=1) ** 2
+        return PairTerms(block.sources, H)

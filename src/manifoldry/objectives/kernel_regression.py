@@ -1,7 +1,6 @@
 """Objective of unsupervised kernel regression (UKR)."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -17,13 +16,22 @@ from manifoldry.objectives.leave_one_out import (
 )
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
+    RegressionWeights,
     as_kernel,
     centered_embedding,
-    gradient_part,
-    over_pairs,
+)
+from manifoldry.objectives.regression_pairs import (
+    DEFAULT_PAIRS,
+    BlockWork,
+    PairBlock,
+    PairSum,
+    PairTerms,
+    RegressionPairs,
+    gradient_terms,
+    sum_over_pairs,
 )
 from manifoldry.util.cached import cached_property
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +47,9 @@ class UKRObjective(Objective):
     The fit at a point far from all others is the nearest point, and its gradient vanishes: see
     :func:`reinsert` and :class:`DensityFloor`.
 
-    A value costs n² kernel values and n²·min(n, n_features) products, a gradient twice that, in
-    blocks of rows. It is meant for up to a few thousand points.
+    A value costs a kernel value and min(n, n_features) products for every pair of points, a
+    gradient twice that, in blocks of rows. Up to 2000 points all n² pairs are used; for more,
+    `pairs` leaves out those with negligible weights.
 
     Parameters
     ----------
@@ -56,6 +65,8 @@ class UKRObjective(Objective):
     least_curvature : float, default=1e-8
         Lower bound of the diagonal curvature, as a fraction of its mean. Isolated points have
         zero curvature, by which a search could not divide.
+    pairs : RegressionPairs
+        Which pairs of points are used.
 
     Examples
     --------
@@ -70,6 +81,7 @@ class UKRObjective(Objective):
     kernel: str | RegressionKernel = "gaussian"
     leave_one_out: bool = True
     least_curvature: float = 1e-8
+    pairs: RegressionPairs = DEFAULT_PAIRS
 
     def __post_init__(self) -> None:
         check_dense(self.X)
@@ -101,57 +113,61 @@ class UKRObjective(Objective):
     def fitted(self, Y: Array) -> RegressionFit:
         """Fitted values (n, n_features) and squared errors (n,)."""
         mean = np.asarray(self.X, dtype=np.float64).mean(axis=0)
-        values, errors = fit_kernel_regression(
-            Y, self.X - mean, as_kernel(self.kernel), self.leave_one_out
-        )
+        values, errors = self._fit(Y, self.X - mean)
         return RegressionFit(values + mean, errors)
 
     def value(self, Y: Array) -> float:
-        return float(
-            fit_kernel_regression(
-                Y, self.data, as_kernel(self.kernel), self.leave_one_out
-            ).errors.mean()
-        )
+        return float(self._fit(Y, self.data).errors.mean())
+
+    def sampled_value(self, Y: Array, rows: IntArray) -> float:
+        """Estimate of E(Y): the mean squared error of some points only."""
+        return float(self._fit(Y, self.data, rows).errors.mean())
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        dtype, Y = Y.dtype, centered_embedding(Y, self.n)
-        work = partial(self._squares_and_gradient, Y)
-        squares, parts = zip(*over_pairs(work, Y, self.leave_one_out), strict=True)
-        G = np.sum(parts, axis=0) / self.n
-        return sum(squares) / self.n, G.astype(dtype, copy=False)
+        sums = self._sum(Y, self.gradient_of_block)
+        return sums.value / self.n, (sums.terms / self.n).astype(Y.dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Diagonal of the Gauss-Newton matrix, 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
-        dtype, Y = Y.dtype, centered_embedding(Y, self.n)
-        work = partial(self._squared_derivatives, Y)
-        H = 2 / self.n * np.sum(over_pairs(work, Y, self.leave_one_out), axis=0)
+        H = 2 / self.n * self._sum(Y, self._squared_derivatives).terms
         mean = float(H.mean())
         least = self.least_curvature * mean if mean > 0 else 1.0
-        return np.maximum(H, least).astype(dtype, copy=False)
+        return np.maximum(H, least).astype(Y.dtype, copy=False)
 
-    def _squares_and_gradient(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
-        """Squared residuals of the rows of a block, and the gradient (n, d) of their sum."""
-        X, weights = self.data, as_kernel(self.kernel).weights(D)
+    def _sum(self, Y: Array, work: BlockWork) -> PairSum:
+        kernel, Y = as_kernel(self.kernel), centered_embedding(Y, self.n)
+        return sum_over_pairs(Y, kernel, [work], self.leave_one_out, self.pairs)[0]
+
+    def _fit(self, Y: Array, X: Array, rows: IntArray | None = None) -> RegressionFit:
+        kernel = as_kernel(self.kernel)
+        return fit_kernel_regression(Y, X, kernel, self.leave_one_out, self.pairs, rows)
+
+    def gradient_of_block(
+        self, Y: Array, block: PairBlock, weights: RegressionWeights
+    ) -> PairTerms:
+        """Squared residuals of the rows of a block, and the gradient of their sum."""
+        X = self.data[block.sources]
         F = weights.weights @ X
-        R = X[block] - F
+        R = self.data[block.rows] - F
         C = R @ X.T  # becomes ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), in row j
         C -= (R * F).sum(axis=1)[:, None]
         C *= weights.negative_derivative
         C *= 2
-        return float((R**2).sum()), gradient_part(C, Y, block)
+        return gradient_terms(C, Y, block, value=float((R**2).sum()))
 
-    def _squared_derivatives(self, Y: Array, block: slice, D: Array) -> Array:
-        """Σⱼ‖∂fⱼ/∂yₙₗ‖² over the rows j of a block, (n, d)."""
-        X, H = self.data, np.empty_like(Y)
-        weights, derivative, _ = as_kernel(self.kernel).weights(D)
-        F = weights @ X
+    def _squared_derivatives(
+        self, Y: Array, block: PairBlock, weights: RegressionWeights
+    ) -> PairTerms:
+        """Σⱼ‖∂fⱼ/∂yₙₗ‖² over the rows j of a block."""
+        X, at_rows, at_sources = self.data[block.sources], Y[block.rows], Y[block.sources]
+        F, H = weights.weights @ X, np.empty_like(at_sources)
         Q = (X**2).sum(axis=1) - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
         for axis in range(Y.shape[1]):
-            S = 2 * derivative * (Y[block, axis, None] - Y[:, axis])
+            S = 2 * weights.negative_derivative * (at_rows[:, axis, None] - at_sources[:, axis])
             H[:, axis] = np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbor of the rows j
             own = S @ X - S.sum(axis=1)[:, None] * F
-            H[block, axis] += (own**2).sum(axis=1)
-        return H
+            H[block.own, axis] += (own**2).sum(axis=1)
+        return PairTerms(block.sources, H)
 
 
 def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
@@ -188,7 +204,11 @@ def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
         return Y
     X, rest = objective.data, np.flatnonzero(~isolated)
     predicted = fit_kernel_regression(
-        others[rest], X[rest], as_kernel(objective.kernel), leave_one_out=False
+        others[rest],
+        X[rest],
+        as_kernel(objective.kernel),
+        leave_one_out=False,
+        pairs=objective.pairs,
     ).values
     nearest = choose_index(predicted).nearest(X[isolated], 1)[0][:, 0]
     moved = Y.copy()

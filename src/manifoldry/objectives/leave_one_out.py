@@ -13,9 +13,14 @@ from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
     centered_embedding,
+)
+from manifoldry.objectives.regression_pairs import (
+    DEFAULT_PAIRS,
+    PairBlock,
+    RegressionPairs,
     over_pairs,
 )
-from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 class RegressionFit(NamedTuple):
@@ -37,8 +42,8 @@ class ScaleFit(NamedTuple):
 def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") -> Array:
     """Squared error of each row of `X`, predicted by kernel regression on the other rows of `Y`.
 
-    The kernel has width one, so the errors depend on the scale of `Y`. All n² distances are
-    computed, in blocks.
+    The kernel has width one, so the errors depend on the scale of `Y`. For more than 2000 points
+    negligible weights are left out (:class:`~manifoldry.objectives.RegressionPairs`).
 
     Parameters
     ----------
@@ -60,15 +65,25 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
 
 
 def fit_kernel_regression(
-    Y: Array, X: Array, kernel: RegressionKernel, leave_one_out: bool = True
+    Y: Array,
+    X: Array,
+    kernel: RegressionKernel,
+    leave_one_out: bool = True,
+    pairs: RegressionPairs = DEFAULT_PAIRS,
+    rows: IntArray | None = None,
 ) -> RegressionFit:
-    """Kernel regression of the rows of `X` on the rows of `Y`."""
+    """Kernel regression of the rows of `X` on the rows of `Y`, at some rows or at all."""
+    Y = centered_embedding(Y, len(X))
+    reach = pairs.reach(kernel, *Y.shape)
 
-    def average(_: slice, D: Array) -> Array:
-        return np.asarray(kernel.weights(D).weights @ X)
+    def average(block: PairBlock) -> tuple[IntArray, Array]:
+        return block.rows, kernel.weights(block.D).weights @ X[block.sources]
 
-    values = np.vstack(over_pairs(average, centered_embedding(Y, len(X)), leave_one_out))
-    return RegressionFit(values, ((X - values) ** 2).sum(axis=1))
+    values = np.empty_like(X)
+    for at, fitted in over_pairs(average, Y, leave_one_out, reach=reach, rows=rows):
+        values[at] = fitted
+    values, targets = (values, X) if rows is None else (values[rows], X[rows])
+    return RegressionFit(values, ((targets - values) ** 2).sum(axis=1))
 
 
 def best_regression_scale(
@@ -107,11 +122,13 @@ def minimize_over_scale(
     *,
     n_scales: int = 24,  # tried before the best is refined
     tolerance: float = 0.01,  # of the logarithm of the scale
+    patience: int | None = None,
 ) -> ScaleFit:
     """Minimize a function of the embedding over the scale of `Y`.
 
-    The range of scales is meant for kernels of width one: from all points within the width to
-    most points isolated.
+    The range of scales is meant for kernels of width one: from most points isolated to all points
+    within the width. With `patience`, smaller scales are not tried after this number of scales
+    without improvement: at small scales, nearly all pairs of points matter.
     """
     Y = np.asarray(Y, dtype=np.float64)
     Y = Y - Y.mean(axis=0)
@@ -122,11 +139,15 @@ def minimize_over_scale(
         return value(np.exp(log_scale) * Y)
 
     grid = np.log(_scales(Y, n_scales))
-    errors = [error(step) for step in grid]
+    errors = np.full(n_scales, np.inf)
+    for i in reversed(range(n_scales)):
+        errors[i] = error(grid[i])
+        if patience is not None and np.argmin(errors) - i >= patience:
+            break
     i = int(np.argmin(errors))
     between = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
     found = minimize_scalar(error, bounds=between, method="bounded", options={"xatol": tolerance})
-    best = min((errors[i], grid[i]), (float(found.fun), float(found.x)))
+    best = min((float(errors[i]), float(grid[i])), (float(found.fun), float(found.x)))
     return ScaleFit(float(np.exp(best[1])), best[0])
 
 

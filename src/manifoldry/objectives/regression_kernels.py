@@ -1,19 +1,14 @@
-"""Kernels of regression on an embedding, and sums over blocks of its distances."""
+"""Kernels of regression on an embedding."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.base import check_embedding
 from manifoldry.util.checks import check_option
-from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import row_blocks
 
 
 class RegressionWeights(NamedTuple):
@@ -47,6 +42,10 @@ class RegressionKernel(ABC):
     def second_derivative(self, t: Array) -> Array:
         """κ″(t)."""
 
+    def reach(self, negligible: float) -> float:
+        """Squared distance r with κ(t + r) ≤ negligible·κ(t) for all t; infinite if unknown."""
+        return np.inf
+
     def weights(self, D: Array) -> RegressionWeights:
         """Regression weights at squared distances `D`; infinite distances have weight zero."""
         K = self.value(D)
@@ -71,6 +70,9 @@ class GaussianRegressionKernel(RegressionKernel):
         return np.asarray(np.exp(-t))
 
     negative_derivative = second_derivative = value
+
+    def reach(self, negligible: float) -> float:
+        return float(-np.log(negligible))
 
     def weights(self, D: Array) -> RegressionWeights:
         # Relative to the nearest source: far from all sources the sum would underflow.
@@ -116,6 +118,10 @@ class CompactRegressionKernel(RegressionKernel):
     """
 
     tail: float = 1e-6
+
+    def reach(self, negligible: float) -> float:
+        # Beyond distance one only the Gaussian is left, and κ is not less than it anywhere.
+        return max(1.0, float(-np.log(negligible)))
 
     def weights(self, D: Array) -> RegressionWeights:
         nearest = D.min(axis=1)
@@ -195,45 +201,6 @@ def as_kernel(kernel: str | RegressionKernel) -> RegressionKernel:
     if isinstance(kernel, RegressionKernel):
         return kernel
     return KERNELS[check_option("kernel", kernel, tuple(KERNELS))]
-
-
-Result = TypeVar("Result")
-
-
-def over_pairs(
-    work: Callable[[slice, Array], Result],
-    Y: Array,
-    leave_one_out: bool = True,
-    *,
-    arrays: int = 5,  # arrays of the size of a block in memory at a time
-    budget: int = 2**21,  # numbers in them: 16 MiB per thread
-) -> list[Result]:
-    """Call `work` with each block of rows and its squared distances to all points.
-
-    With `leave_one_out`, the distance of a point to itself is infinite. Blocks do not depend on the
-    number of threads, so neither do sums of the results.
-    """
-    n = len(Y)
-
-    def at(block: slice) -> Result:
-        D = cdist(Y[block], Y, "sqeuclidean")
-        if leave_one_out:
-            D[np.arange(len(D)), np.arange(n)[block]] = np.inf
-        return work(block, D)
-
-    blocks = row_blocks(n, arrays * n, budget)
-    with one_blas_thread() if len(blocks) > 1 else nullcontext():
-        return map_threads(at, blocks)
-
-
-def gradient_part(C: Array, Y: Array, block: slice) -> Array:
-    """Gradient (n, d) of a function whose derivatives by the block's squared distances are `C`.
-
-    With T the derivatives by all of them, the sum over blocks is 2·lap(T + Tᵀ)·Y.
-    """
-    G = 2 * (C.sum(axis=0)[:, None] * Y - C.T @ Y[block])
-    G[block] += 2 * (C.sum(axis=1)[:, None] * Y[block] - C @ Y)
-    return np.asarray(G)
 
 
 def centered_embedding(Y: Array, n: int) -> Array:

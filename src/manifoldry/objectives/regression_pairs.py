@@ -1,0 +1,204 @@
+"""The pairs of points over which a kernel regression sums: all of them, or only nearby ones."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from manifoldry.objectives.nearby_sources import NearbySources
+from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
+from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.threads import map_threads, one_blas_thread
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
+
+Rows = slice | IntArray
+Result = TypeVar("Result")
+_AT_ONCE = 64  # blocks whose results are in memory at a time
+
+
+@dataclass(frozen=True)
+class RegressionPairs:
+    """All pairs for few points; for many, those whose weight in the regression is not negligible.
+
+    A point is left out of the fit at another one if its weight is less than `negligible` times the
+    largest weight. The fitted value changes by less than n·negligible times the diameter of the
+    data; where the density of the embedding hardly varies, by about `negligible` times it. The
+    cost is proportional to the number of pairs that are left: a small multiple of n if the
+    embedding is spread out.
+
+    Student's kernel, whose weights decrease slowly, and embeddings of more than `max_components`
+    dimensions, in which points have too many neighbors, use all pairs.
+
+    Parameters
+    ----------
+    exact_up_to : int, default=2000
+        Number of points up to which all pairs are used.
+    negligible : float, default=1e-12
+        Smallest weight, relative to the largest one.
+    max_components : int, default=3
+        Largest number of coordinates for which pairs are left out.
+
+    Examples
+    --------
+    >>> RegressionPairs().reason("gaussian", 10_000, 2)
+    'nearby pairs: weights below 1e-12 of the largest are left out'
+    >>> RegressionPairs().reason("student", 10_000, 2)
+    "all pairs: the weights of kernel 'student' decrease slowly"
+    """
+
+    exact_up_to: int = 2000
+    negligible: float = 1e-12
+    max_components: int = 3
+
+    def __post_init__(self) -> None:
+        check_count("exact_up_to", self.exact_up_to, minimum=0)
+        check_positive("negligible", self.negligible)
+
+    def reach(self, kernel: str | RegressionKernel, n: int, n_components: int) -> float:
+        """Squared distance, beyond that of the nearest point, from which pairs are left out."""
+        if n <= self.exact_up_to or n_components > self.max_components:
+            return np.inf
+        return as_kernel(kernel).reach(self.negligible)
+
+    def reason(self, kernel: str | RegressionKernel, n: int, n_components: int) -> str:
+        """The pairs that are used for `n` points, and why."""
+        if n <= self.exact_up_to:
+            return f"all pairs: at most exact_up_to={self.exact_up_to} points"
+        if n_components > self.max_components:
+            return f"all pairs: more than {self.max_components} dimensions"
+        if np.isinf(as_kernel(kernel).reach(self.negligible)):
+            return f"all pairs: the weights of kernel {as_kernel(kernel).name!r} decrease slowly"
+        return f"nearby pairs: weights below {self.negligible:g} of the largest are left out"
+
+
+DEFAULT_PAIRS = RegressionPairs()
+
+
+class PairBlock(NamedTuple):
+    """Some points, and the points from which they are predicted."""
+
+    rows: IntArray
+    """The points to predict."""
+    sources: Rows
+    """The points from which they are predicted."""
+    own: IntArray
+    """Where the rows are among the sources."""
+    D: Array
+    """Squared distances, (n_rows, n_sources); infinite for a point that is left out."""
+
+
+def over_pairs(
+    work: Callable[[PairBlock], Result],
+    Y: Array,
+    leave_one_out: bool = True,
+    *,
+    reach: float = np.inf,
+    rows: IntArray | None = None,
+    arrays: int = 5,  # arrays of the size of a block in memory at a time
+    budget: int = 2**21,  # numbers in them: 16 MiB per thread
+) -> Iterator[Result]:
+    """Call `work` with blocks of pairs in which each point is a row once, and yield the results.
+
+    With `leave_one_out`, the distance of a point to itself is infinite. Points beyond the `reach`
+    of :meth:`RegressionPairs.reach` are left out. `rows` are the points to predict, by default all.
+    Blocks do not depend on the number of threads, so neither do sums of the results.
+    """
+    targets = np.arange(len(Y)) if rows is None else rows
+    tiles: list[tuple[IntArray, Callable[[], Rows]]]
+    if np.isinf(reach):
+        parts = row_blocks(len(targets), arrays * len(Y), budget)
+        tiles = [(targets[part], lambda: slice(None)) for part in parts]
+    else:
+        nearby = NearbySources(Y, reach)
+        found = nearby.tiles(Y[targets], leave_one_out=leave_one_out)
+        tiles = [(targets[tile.rows], partial(nearby.find, tile)) for tile in found]
+
+    def at(tile: tuple[IntArray, Callable[[], Rows]]) -> list[Result]:
+        rows, sources = tile[0], tile[1]()
+        n_sources = len(Y) if isinstance(sources, slice) else len(sources)
+        parts = row_blocks(len(rows), arrays * n_sources, budget)
+        return [work(_pair_block(Y, rows[part], sources, leave_one_out)) for part in parts]
+
+    with one_blas_thread() if len(tiles) > 1 else nullcontext():
+        for start in range(0, len(tiles), _AT_ONCE):
+            for results in map_threads(at, tiles[start : start + _AT_ONCE]):
+                yield from results
+
+
+def _pair_block(Y: Array, rows: IntArray, sources: Rows, leave_one_out: bool) -> PairBlock:
+    own = rows if isinstance(sources, slice) else np.searchsorted(sources, rows)
+    D = cdist(Y[rows], Y[sources], "sqeuclidean")
+    if leave_one_out:
+        D[np.arange(len(D)), own] = np.inf
+    return PairBlock(rows, sources, own, D)
+
+
+class PairTerms(NamedTuple):
+    """Contribution of a block of pairs to an array with a row for every point, and to a value."""
+
+    sources: Rows
+    terms: Array
+    """Rows of the array at the sources, (n_sources, d); the others are zero."""
+    value: float = 0.0
+
+
+class PairSum:
+    """Sum of contributions, in the order in which they are added."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.terms, self.value = np.zeros(shape), 0.0
+
+    def add(self, part: PairTerms) -> None:
+        """Add the contribution of a block."""
+        self.terms[part.sources] += part.terms
+        self.value += part.value
+
+
+BlockWork = Callable[[Array, PairBlock, RegressionWeights], PairTerms]
+
+
+def sum_over_pairs(
+    Y: Array,
+    kernel: RegressionKernel,
+    work: Sequence[BlockWork],
+    leave_one_out: bool = True,
+    pairs: RegressionPairs = DEFAULT_PAIRS,
+) -> list[PairSum]:
+    """Sums over pairs of points, several at a time since they have the weights in common.
+
+    Parameters
+    ----------
+    Y : array of shape (n, d)
+        The centered embedding.
+    kernel : RegressionKernel
+    work : sequence of callables
+        The contributions of a block to each sum, from the embedding, the block and its weights.
+    leave_one_out, pairs
+        As in :class:`UKRObjective`.
+    """
+    sums = [PairSum(Y.shape) for _ in work]
+
+    def at(block: PairBlock) -> list[PairTerms]:
+        weights = kernel.weights(block.D)
+        return [function(Y, block, weights) for function in work]
+
+    for parts in over_pairs(at, Y, leave_one_out, reach=pairs.reach(kernel, *Y.shape)):
+        for total, part in zip(sums, parts, strict=True):
+            total.add(part)
+    return sums
+
+
+def gradient_terms(C: Array, Y: Array, block: PairBlock, value: float) -> PairTerms:
+    """Gradient of a function whose derivatives by the block's squared distances are `C`.
+
+    With T the derivatives by all of them, the sum over blocks is 2·lap(T + Tᵀ)·Y.
+    """
+    at_rows, at_sources = Y[block.rows], Y[block.sources]
+    G = 2 * (C.sum(axis=0)[:, None] * at_sources - C.T @ at_rows)
+    G[block.own] += 2 * (C.sum(axis=1)[:, None] * at_rows - C @ at_sources)
+    return PairTerms(block.sources, G, value)
