@@ -9,7 +9,14 @@ from scipy import sparse
 
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.pair_sums import dot, isotropic, second_moments, squared_lengths
+from manifoldry.objectives.interpolated_sum import InterpolatedSum
+from manifoldry.objectives.pair_sums import (
+    LogSums,
+    dot,
+    isotropic,
+    second_moments,
+    squared_lengths,
+)
 from manifoldry.objectives.pairwise import NewPointTerms
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
@@ -57,11 +64,10 @@ class NewPointObjective:
         Logarithms of the scales; zero by default.
     index : NeighborIndex, default=None
         Neighbor search in the embedding; built if None.
-    columns : int, default=1024
-        Number of training points per block.
-    cached : int, default=12288
-        Size of temporary arrays. Small arrays stay in the cache; allocating large ones took two
-        thirds of the time.
+    repulsion_field : InterpolatedSum, default=None
+        Approximation of the kernel sums of unit weights, where they are reliable.
+    cached : int, default=32768
+        Size of temporary arrays, which stay in the cache.
     thread_pairs : int, default=2**20
         Number of pairs per thread.
     rounding : float, default=32 eps
@@ -74,16 +80,16 @@ class NewPointObjective:
     repulsion_weights: Array | None = None
     log_scale: Array | None = None
     index: NeighborIndex | None = None
-    columns: int = 1024
-    cached: int = 12 * 1024
+    repulsion_field: InterpolatedSum | None = None
+    cached: int = 2**15
     thread_pairs: int = 2**20
     rounding: float = 32 * float(np.finfo(float).eps)
 
     def at(self, Z: Array, rows: IntArray) -> Evaluation:
         """Objectives of the new points `rows`, which may repeat, at the positions `Z`."""
-        parts = row_blocks(len(Z), len(self.Y), self.thread_pairs)
-        lists = map_threads(lambda part: self._part(Z[part], rows[part]), parts)
-        blocks = [block for part in lists for block in part]
+        sums = self._log_sums(Z, rows)
+        parts = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
+        blocks = map_threads(lambda b: self._at(Z[b], rows[b], sums.take(b)), parts)
         return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
 
     @cached_property
@@ -104,20 +110,33 @@ class NewPointObjective:
     def _index(self) -> NeighborIndex:
         return self.index or choose_index(self.Y)
 
-    def _part(self, Z: Array, rows: IntArray) -> list[Evaluation]:
-        blocks = row_blocks(len(Z), min(len(self.Y), self.columns), self.cached)
-        return [self._at(Z[block], rows[block]) for block in blocks]
+    def _log_sums(self, Z: Array, rows: IntArray) -> LogSums:
+        """Kernel sums at the positions: interpolated where that is reliable, else exact."""
+        if self.repulsion_field is None:
+            return self._exact_sums(Z, rows)
+        sums, reliable = self.repulsion_field.at(Z)
+        rest = np.flatnonzero(~reliable)
+        if len(rest):
+            for part, exact in zip(sums, self._exact_sums(Z[rest], rows[rest]), strict=True):
+                part[rest] = exact
+        return sums
 
-    def _at(self, Z: Array, rows: IntArray) -> Evaluation:
+    def _exact_sums(self, Z: Array, rows: IntArray) -> LogSums:
+        terms, weights = self.problem, self.repulsion_weights
+
+        def part(block: slice) -> LogSums:
+            nearest = self._index.nearest(Z[block], 1)[1][:, 0] ** 2
+            a = None if weights is None else weights[rows[block]]
+            return terms.pair_sums.at_positions(terms.potential, Z[block], self.Y, nearest, a)
+
+        parts = map_threads(part, row_blocks(len(Z), len(self.Y), self.thread_pairs))
+        return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _at(self, Z: Array, rows: IntArray, sums: LogSums) -> Evaluation:
         value, force, H, forces = self._attraction(Z, rows)
-        repulsion_weights = None if self.repulsion_weights is None else self.repulsion_weights[rows]
-        nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
-        problem = self.problem
-        log_sum, u, V = problem.pair_sums.at_positions(
-            problem.potential, Z, self.Y, nearest, repulsion_weights
-        )
+        log_sum, u, V = sums
         log_scale = np.zeros(len(Z)) if self.log_scale is None else self.log_scale[rows]
-        R, dR, ddR = problem.repulsion(log_sum, self.total_affinity[rows], log_scale)
+        R, dR, ddR = self.problem.repulsion(log_sum, self.total_affinity[rows], log_scale)
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite repulsion

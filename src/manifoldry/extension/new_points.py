@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.affinity_rows import AffinityRows
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.new_point_objective import NewPointObjective, minimize_each
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.pairwise import NewPointTerms
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.cached import cached_property, state_of_fields
@@ -110,7 +111,10 @@ class NewPointOptimizer:
         if log_scale is not None:
             log_scale = self._near_enough(log_scale)
         Y = self._positions
-        objective = NewPointObjective(Y, P, self.problem, repulsion_weights, log_scale, self._index)
+        field = self._repulsion_field if repulsion_weights is None else None
+        objective = NewPointObjective(
+            Y, P, self.problem, repulsion_weights, log_scale, self._index, field
+        )
         starts, scale, centers = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
@@ -141,11 +145,13 @@ class NewPointOptimizer:
         far = np.flatnonzero(~(np.linalg.norm(solution.positions - center, axis=1) <= reach))
         if not len(far):
             return solution
-        warn(
-            f"the places of {len(far)} new points are not determined by their neighbor "
-            "probabilities, which are concentrated on training points at the rim of the embedding; "
-            f"they are placed {self.reach:g} times its radius from its center; pass a perplexity "
-            "in place of gamma, or a larger perplexity",
+        warn_about_rows(
+            len(far),
+            len(solution.positions),
+            "the places of {count} new points are not determined by their neighbor probabilities, "
+            "which are concentrated on training points at the rim of the embedding; they are "
+            f"placed {self.reach:g} times its radius from its center; pass a perplexity in place "
+            "of gamma, or a larger perplexity",
             ExtensionWarning,
         )
         origin, line = inside[far] - center, solution.positions[far] - inside[far]
@@ -164,6 +170,10 @@ class NewPointOptimizer:
     @cached_property
     def _positions(self) -> Array:
         return np.asarray(self.Y, dtype=np.float64)
+
+    @cached_property
+    def _repulsion_field(self) -> InterpolatedSum | None:
+        return self.problem.pair_sums.at_any_position(self.problem.potential, self._positions)
 
     @cached_property
     def _index(self) -> NeighborIndex:
@@ -192,14 +202,14 @@ class NewPointOptimizer:
     def _near_enough(self, log_scale: Array) -> Array:
         """Logarithms of the scales, limited to what positions up to `farthest` need."""
         least = -(self.farthest**2)
-        beyond = int((log_scale < least).sum())
-        if beyond:
-            warn(
-                f"{beyond} of {len(log_scale)} new points are so far from the training data that "
-                f"their distance from the embedding is limited to {self.farthest:g}; check that "
-                "their units are those of the training data",
-                ExtensionWarning,
-            )
+        warn_about_rows(
+            int((log_scale < least).sum()),
+            len(log_scale),
+            "{count} of {total} new points are so far from the training data that their distance "
+            f"from the embedding is limited to {self.farthest:g}; check that their units are those "
+            "of the training data",
+            ExtensionWarning,
+        )
         return np.maximum(log_scale, least)
 
     def _starts(self, objective: NewPointObjective) -> tuple[Array, Array, Array]:

@@ -10,7 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel, StudentKernel
-from manifoldry.objectives.pair_sums import Attraction, LogSums, PairSums, Sums, position_sums
+from manifoldry.objectives.pair_sums import (
+    Attraction,
+    LogSums,
+    PairSums,
+    Sums,
+    log_sums,
+    position_sums,
+)
 from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
@@ -131,6 +138,9 @@ class Exact(PairSums):
         Block sizes that fit into the cache: pairs in compiled loops, pairs in numpy, and edges.
     columns : int, default=1024
         Block size of the sums at other positions; fixed, so that rounding does not vary.
+    position_block : int, default=12288
+        Size of temporary arrays of the sums at other positions. Small arrays stay in the cache;
+        allocating large ones took two thirds of the time.
 
     Examples
     --------
@@ -146,6 +156,7 @@ class Exact(PairSums):
     numpy_block: int = 2**16
     edge_block: int = 2**16
     columns: int = 1024
+    position_block: int = 12 * 1024
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         if sparse.issparse(weights):
@@ -167,7 +178,17 @@ class Exact(PairSums):
     def at_positions(
         self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
     ) -> LogSums:
-        return position_sums(kernel, Z, Y, nearest, weights, self.columns)
+        compiled = len(Z) * len(Y) > self.compile_pairs and Y.shape[1] <= MAX_COMPILED_DIMENSION
+        constants = _constants(kernel) if compiled else None
+        if constants is not None:
+            return _compiled_position_sums(kernel, constants, Z, Y, nearest, weights)
+        parts = [
+            position_sums(
+                kernel, Z[b], Y, nearest[b], None if weights is None else weights[b], self.columns
+            )
+            for b in row_blocks(len(Z), min(len(Y), self.columns), self.position_block)
+        ]
+        return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _all_pairs(
         self, kernel: Kernel, Y: Array, weights: Array | None, order: int
@@ -244,6 +265,25 @@ def _constants(kernel: Kernel) -> KernelConstants | None:
         # With one degree of freedom no power is needed.
         return KernelConstants(1 / kernel.dof, None if kernel.dof == 1 else kernel.power)
     return None
+
+
+def _compiled_position_sums(
+    kernel: Kernel,
+    constants: KernelConstants,
+    Z: Array,
+    Y: Array,
+    nearest: Array,
+    weights: Array | None,
+) -> LogSums:
+    """See :meth:`PairSums.at_positions`."""
+    from manifoldry.objectives.compiled_positions import position_loop
+
+    (n, d), T = Z.shape, np.array(Y.T, dtype=np.float64, order="C")
+    S, dS, ddS = np.empty(n), np.empty((n, d)), np.empty((n, d, d))
+    a = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    Z, loop = np.ascontiguousarray(Z, dtype=np.float64), position_loop(d)
+    loop(Z, T, nearest, a, constants.rate, constants.power, S, dS, ddS)
+    return log_sums(S, dS, ddS, kernel.phi(nearest))
 
 
 def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 from manifoldry.objectives.cell_list import CellSums
 from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION, ApproximateSums
 from manifoldry.objectives.fft_interpolation import FFTInterpolation
+from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import PairSums, Sums, is_matrix
 from manifoldry.util.typing import Array, Matrix
@@ -84,6 +85,12 @@ class Fastest(ApproximateSums):
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         return self.choose(kernel, Y, weights).pair_sums.moments(kernel, Y, weights)
+
+    def at_any_position(self, kernel: Kernel, Y: Array) -> InterpolatedSum | None:
+        n, d = Y.shape
+        if n <= self.exact_up_to or d > MAX_COMPILED_DIMENSION:
+            return None
+        return self.fft.at_any_position(kernel, Y)
 
     def without_cache(self) -> Self:
         return replace(self, fft=self.fft.without_cache())

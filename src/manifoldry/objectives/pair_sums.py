@@ -6,7 +6,7 @@ another device, is a subclass of :class:`PairSums` that is passed to an objectiv
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,9 @@ from scipy.special import logsumexp
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
+
+if TYPE_CHECKING:
+    from manifoldry.objectives.interpolated_sum import InterpolatedSum
 
 
 class Sums(NamedTuple):
@@ -48,6 +51,10 @@ class LogSums(NamedTuple):
     hessian: Array
     """∇²S/S, (n_positions, d, d)."""
 
+    def take(self, positions: slice) -> "LogSums":
+        """Return the sums at some of the positions."""
+        return LogSums(*(part[positions] for part in self))
+
 
 class PairSums(ABC):
     """Sums of a kernel κ = exp(−φ) over all pairs of different points of `Y`, (n, d).
@@ -77,6 +84,13 @@ class PairSums(ABC):
         `nearest`, (n_positions,), are the squared distances to the nearest point of `Y`;
         `weights`, (n_positions, n), are the weights a, by default one.
         """
+
+    def at_any_position(self, kernel: Kernel, Y: Array) -> "InterpolatedSum | None":
+        """The sum over the points `Y` as an approximate function of the position.
+
+        Returns None if the sums at positions are always exact.
+        """
+        return None
 
     def without_cache(self) -> Self:
         """Return a copy without large arrays that can be recomputed."""
@@ -155,9 +169,14 @@ def position_sums(
         a = None if weights is None else weights[:, block]
         parts.append(_part(kernel, Z, Y[block], smallest, a))
     S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
+    return log_sums(S, dS, ddS, smallest[:, 0])
+
+
+def log_sums(S: Array, dS: Array, ddS: Array, smallest: Array) -> LogSums:
+    """From sums and derivatives with kernels multiplied by the exponentials of `smallest`."""
     scale = np.where(S > 0, S, 1.0)  # S = 0 if all weights are zero
     with np.errstate(divide="ignore"):
-        log_sum = np.log(S) - smallest[:, 0]
+        log_sum = np.log(S) - smallest
     return LogSums(log_sum, dS / scale[:, None], ddS / scale[:, None, None])
 
 
