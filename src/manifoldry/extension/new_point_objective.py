@@ -7,9 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.neighbors.base import NeighborIndex
-from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.pair_sums import (
     LogSums,
     dot,
@@ -18,6 +15,7 @@ from manifoldry.objectives.pair_sums import (
     squared_lengths,
 )
 from manifoldry.objectives.pairwise import NewPointTerms
+from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -62,14 +60,10 @@ class NewPointObjective:
         Weights aₙ of every new point; one by default.
     log_scale : array of shape (n_new,), default=None
         Logarithms of the scales; zero by default.
-    index : NeighborIndex, default=None
-        Neighbor search in the embedding; built if None.
-    repulsion_field : InterpolatedSum, default=None
-        Approximation of the kernel sums of unit weights, where they are reliable.
+    position_sums : PositionSums, default=None
+        Computes the sums of ψ; by default those of the objective of the embedding.
     cached : int, default=32768
         Size of temporary arrays, which stay in the cache.
-    thread_pairs : int, default=2**20
-        Number of pairs per thread.
     rounding : float, default=32 eps
         Rounding error of sums, relative to the sum of absolute values.
     """
@@ -79,15 +73,13 @@ class NewPointObjective:
     problem: NewPointTerms
     repulsion_weights: Array | None = None
     log_scale: Array | None = None
-    index: NeighborIndex | None = None
-    repulsion_field: InterpolatedSum | None = None
+    position_sums: PositionSums | None = None
     cached: int = 2**15
-    thread_pairs: int = 2**20
     rounding: float = 32 * float(np.finfo(float).eps)
 
     def at(self, Z: Array, rows: IntArray) -> Evaluation:
         """Objectives of the new points `rows`, which may repeat, at the positions `Z`."""
-        sums = self._log_sums(Z, rows)
+        sums = self._sums.at(Z, self.repulsion_weights, rows)
         parts = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
         blocks = map_threads(lambda b: self._at(Z[b], rows[b], sums.take(b)), parts)
         return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
@@ -107,30 +99,9 @@ class NewPointObjective:
         return indices, values
 
     @cached_property
-    def _index(self) -> NeighborIndex:
-        return self.index or choose_index(self.Y)
-
-    def _log_sums(self, Z: Array, rows: IntArray) -> LogSums:
-        """Kernel sums at the positions: interpolated where that is reliable, else exact."""
-        if self.repulsion_field is None:
-            return self._exact_sums(Z, rows)
-        sums, reliable = self.repulsion_field.at(Z)
-        rest = np.flatnonzero(~reliable)
-        if len(rest):
-            for part, exact in zip(sums, self._exact_sums(Z[rest], rows[rest]), strict=True):
-                part[rest] = exact
-        return sums
-
-    def _exact_sums(self, Z: Array, rows: IntArray) -> LogSums:
-        terms, weights = self.problem, self.repulsion_weights
-
-        def part(block: slice) -> LogSums:
-            nearest = self._index.nearest(Z[block], 1)[1][:, 0] ** 2
-            a = None if weights is None else weights[rows[block]]
-            return terms.pair_sums.at_positions(terms.potential, Z[block], self.Y, nearest, a)
-
-        parts = map_threads(part, row_blocks(len(Z), len(self.Y), self.thread_pairs))
-        return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
+    def _sums(self) -> PositionSums:
+        problem = self.problem
+        return self.position_sums or problem.pair_sums.at_positions(problem.potential, self.Y)
 
     def _at(self, Z: Array, rows: IntArray, sums: LogSums) -> Evaluation:
         value, force, H, forces = self._attraction(Z, rows)

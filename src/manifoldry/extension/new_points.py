@@ -12,10 +12,8 @@ from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.affinity_rows import AffinityRows
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.new_point_objective import NewPointObjective, minimize_each
-from manifoldry.neighbors.base import NeighborIndex
-from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.pairwise import NewPointTerms
+from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -111,9 +109,8 @@ class NewPointOptimizer:
         if log_scale is not None:
             log_scale = self._near_enough(log_scale)
         Y = self._positions
-        field = self._repulsion_field if repulsion_weights is None else None
         objective = NewPointObjective(
-            Y, P, self.problem, repulsion_weights, log_scale, self._index, field
+            Y, P, self.problem, repulsion_weights, log_scale, self._position_sums
         )
         starts, scale, centers = self._starts(objective)
         n_starts, n, d = starts.shape
@@ -172,12 +169,8 @@ class NewPointOptimizer:
         return np.asarray(self.Y, dtype=np.float64)
 
     @cached_property
-    def _repulsion_field(self) -> InterpolatedSum | None:
-        return self.problem.pair_sums.at_any_position(self.problem.potential, self._positions)
-
-    @cached_property
-    def _index(self) -> NeighborIndex:
-        return choose_index(self._positions)
+    def _position_sums(self) -> PositionSums:
+        return self.problem.pair_sums.at_positions(self.problem.potential, self._positions)
 
     def _check(self, P: sparse.csr_array, repulsion_weights: Array | None) -> None:
         if P.shape[1] != len(self.Y):

@@ -12,6 +12,7 @@ from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
+from manifoldry.objectives.position_sums import InterpolatedPositionSums, PositionSums
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import plan_memory
@@ -109,16 +110,18 @@ class FFTInterpolation(ApproximateSums):
             columns.append(mesh.values(moment.potential(charges), weights))
         return np.maximum(np.stack(columns, axis=1), 0.0).astype(Y.dtype, copy=False)
 
-    def at_any_position(self, kernel: Kernel, Y: Array) -> InterpolatedSum | None:
-        Y = _with_margin(np.asarray(Y, dtype=np.float64))
-        spacing = self._fine_spacing(kernel, Y)
+    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+        Y = np.asarray(Y, dtype=np.float64)
+        exact, corners = self.exact.at_positions(kernel, Y), _with_margin(Y)
+        spacing = self._fine_spacing(kernel, corners)
         if spacing is None:
-            return None
-        mesh, charges = Mesh.of(Y, spacing), np.ones(len(Y))
-        charges[-2:] = 0.0  # the corners of the margin
+            return exact
+        mesh, charges = Mesh.of(corners, spacing), np.ones(len(corners))
+        charges[len(Y) :] = 0.0
         padded = padded_shape(mesh.shape, reach(kernel) / spacing)
         mesh_kernel = MeshKernel.of(_function(kernel, None), spacing, padded)
-        return InterpolatedSum.of(mesh, mesh_kernel, charges, self.new_point_resolution)
+        interpolated = InterpolatedSum.of(mesh, mesh_kernel, charges, self.new_point_resolution)
+        return InterpolatedPositionSums(interpolated, exact)
 
     def _fine_spacing(self, kernel: Kernel, Y: Array) -> float | None:
         """The finest spacing for which the mesh is small enough; None if even the usual one is not.

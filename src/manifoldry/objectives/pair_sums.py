@@ -17,7 +17,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
 if TYPE_CHECKING:
-    from manifoldry.objectives.interpolated_sum import InterpolatedSum
+    from manifoldry.objectives.position_sums import PositionSums
 
 
 class Sums(NamedTuple):
@@ -76,21 +76,8 @@ class PairSums(ABC):
         """Return the attraction with weights `W` as a function of the embedding."""
 
     @abstractmethod
-    def at_positions(
-        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
-    ) -> LogSums:
-        """Sums over the points `Y` at the positions `Z`; each row is independent of the others.
-
-        `nearest`, (n_positions,), are the squared distances to the nearest point of `Y`;
-        `weights`, (n_positions, n), are the weights a, by default one.
-        """
-
-    def at_any_position(self, kernel: Kernel, Y: Array) -> "InterpolatedSum | None":
-        """The sum over the points `Y` as an approximate function of the position.
-
-        Returns None if the sums at positions are always exact.
-        """
-        return None
+    def at_positions(self, kernel: Kernel, Y: Array) -> "PositionSums":
+        """Sums over the points `Y` as a function of the position."""
 
     def without_cache(self) -> Self:
         """Return a copy without large arrays that can be recomputed."""
@@ -160,7 +147,11 @@ def _log_terms(kernel: Kernel, Y: Array, rows: IntArray) -> tuple[Array, Array]:
 def position_sums(
     kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None, columns: int
 ) -> LogSums:
-    """See :meth:`PairSums.at_positions`; `columns` is the number of points per block."""
+    """Sums at the positions `Z` by numpy, for any kernel; `columns` is the number per block.
+
+    `nearest`, (n_positions,), are the squared distances to the nearest point of `Y`; `weights`,
+    (n_positions, n), are the weights a, by default one.
+    """
     # Kernels are divided by the largest one, so that not all of them underflow.
     smallest = kernel.phi(nearest)[:, None]
     parts = []
