@@ -70,7 +70,7 @@ class GraphWeights:
     @property
     def numbers_per_row(self) -> int:
         """See :class:`WeightRows`."""
-        return 64
+        return max(64, 8 * len(self.graph.indices) // max(1, self.graph.n_query))
 
     @property
     def self_weights(self) -> Array:

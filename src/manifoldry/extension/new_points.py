@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.spatial import ConvexHull, QhullError
 
 from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.affinity_rows import AffinityRows
@@ -245,13 +246,13 @@ class NewPointOptimizer:
         From the means `Z` of the neighbors, each direction is followed to a distance from the
         embedding at which the sum of all repulsions is at most that of all attractions.
         """
-        Y, (n, d) = self._positions, Z.shape
+        rim, (n, d) = self._rim, Z.shape
         distance = self._balance(objective)
         own, fixed = self._radial(Z), self._directions
         sides = np.vstack(
             [
-                np.broadcast_to((fixed @ Y.T).max(axis=1)[:, None], (len(fixed), n)),
-                (own @ Y.T).max(axis=1),
+                np.broadcast_to((fixed @ rim.T).max(axis=1)[:, None], (len(fixed), n)),
+                (own @ rim.T).max(axis=1),
             ]
         )
         directions = np.concatenate(
@@ -274,6 +275,15 @@ class NewPointOptimizer:
         if objective.log_scale is not None:
             excess = excess - objective.log_scale
         return np.sqrt(np.maximum(excess, self.gap**2))
+
+    @cached_property
+    def _rim(self) -> Array:
+        """Points that include the farthest in every direction: the vertices of the convex hull."""
+        Y = self._positions
+        try:
+            return Y[ConvexHull(Y).vertices] if 2 <= Y.shape[1] <= 3 else Y
+        except QhullError:  # the points lie on a line or plane, or are too few
+            return Y
 
     @cached_property
     def _directions(self) -> Array:

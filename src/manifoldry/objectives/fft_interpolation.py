@@ -18,6 +18,7 @@ from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import plan_memory
 
 _NEGLIGIBLE = 1e-9  # kernel value that is treated as zero
+_UNUSED_NODES = 8  # at each end of the mesh of an interpolated sum
 _BYTES_PER_NODE = 32.0  # charges, their transform, that of the kernel, and the potential
 
 
@@ -112,15 +113,16 @@ class FFTInterpolation(ApproximateSums):
 
     def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
         Y = np.asarray(Y, dtype=np.float64)
-        exact, corners = self.exact.at_positions(kernel, Y), _with_margin(Y)
-        spacing = self._fine_spacing(kernel, corners)
+        exact, box = self.exact.at_positions(kernel, Y), _box(Y)
+        spacing = self._fine_spacing(kernel, box)
         if spacing is None:
             return exact
-        mesh, charges = Mesh.of(corners, spacing), np.ones(len(corners))
-        charges[len(Y) :] = 0.0
+        # The ends of the mesh, where values are inaccurate, are kept away from the box.
+        ends = box + spacing * _UNUSED_NODES * np.array([[-1.0], [1.0]])
+        mesh = Mesh.of(np.vstack([Y, ends]), spacing)
         padded = padded_shape(mesh.shape, reach(kernel) / spacing)
         mesh_kernel = MeshKernel.of(_function(kernel, None), spacing, padded)
-        interpolated = InterpolatedSum.of(mesh, mesh_kernel, charges, self.new_point_resolution)
+        interpolated = InterpolatedSum.of(mesh, mesh_kernel, box, self.new_point_resolution)
         return InterpolatedPositionSums(interpolated, exact)
 
     def _fine_spacing(self, kernel: Kernel, Y: Array) -> float | None:
@@ -132,7 +134,7 @@ class FFTInterpolation(ApproximateSums):
         usual = self._spacing(kernel, Y)
         for refinement in 2.0 ** np.arange(3, -0.25, -0.5):
             spacing = usual / float(refinement)
-            if self._n_nodes(kernel, Y, spacing) <= self.new_point_nodes:
+            if self._n_nodes(kernel, Y, spacing, 2 * _UNUSED_NODES) <= self.new_point_nodes:
                 return spacing
         return None
 
@@ -140,8 +142,8 @@ class FFTInterpolation(ApproximateSums):
         """Number of nodes of the mesh that the points `Y` need, zeros included."""
         return self._n_nodes(kernel, Y, self._spacing(kernel, Y))
 
-    def _n_nodes(self, kernel: Kernel, Y: Array, spacing: float) -> float:
-        cells = extents(Y) / spacing
+    def _n_nodes(self, kernel: Kernel, Y: Array, spacing: float, unused: int = 0) -> float:
+        cells = extents(Y) / spacing + unused
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
 
     def _mesh(self, kernel: Kernel, Y: Array) -> Mesh:
@@ -182,10 +184,10 @@ def extents(Y: Array) -> Array:
     return np.array([float(y.max()) - float(y.min()) for y in Y.T])  # faster than by axis=0
 
 
-def _with_margin(Y: Array, least: float = 3.0, fraction: float = 0.05) -> Array:
-    """`Y` and two corners of a box around it, at a distance in which new points may lie."""
+def _box(Y: Array, least: float = 3.0, fraction: float = 0.05) -> Array:
+    """Corners (2, d) of a box around `Y`, with a margin in which new points may lie."""
     margin = np.maximum(least, fraction * extents(Y))
-    return np.vstack([Y, Y.min(axis=0) - margin, Y.max(axis=0) + margin])
+    return np.stack([Y.min(axis=0) - margin, Y.max(axis=0) + margin])
 
 
 def reach(kernel: Kernel) -> float:

@@ -40,24 +40,28 @@ class InterpolatedSum:
         Coefficients of the splines; in fewer than three dimensions, the first axes have length one.
     resolution : float
         Sums below this value are inaccurate.
+    low, high : array of shape (d,)
+        Corners of the box in which values are accurate; near the ends of the mesh they are not.
     """
 
     spacing: float
     first: Array
     nodes: Array
     resolution: float
+    low: Array
+    high: Array
 
     @classmethod
-    def of(
-        cls, mesh: Mesh, kernel: MeshKernel, charges: Array, resolution: float
-    ) -> "InterpolatedSum":
-        """Create it from the points of a mesh and their charges."""
+    def of(cls, mesh: Mesh, kernel: MeshKernel, box: Array, resolution: float) -> "InterpolatedSum":
+        """Create it from a mesh, whose last two points do not count, and a `box`, (2, d)."""
+        charges = np.ones(len(mesh.order))
+        charges[-2:] = 0.0
         potential = kernel.potential(mesh.charges(charges)).nodes
         nodes = potential.reshape((1,) * (3 - mesh.d) + potential.shape)
-        return cls(mesh.spacing, mesh.first, nodes, resolution)
+        return cls(mesh.spacing, mesh.first, nodes, resolution, *box)
 
     def at(self, Z: Array) -> SumsAndReliability:
-        """Sums at the positions `Z`, (n, d); not reliable outside the mesh or where S is small."""
+        """Sums at the positions `Z`, (n, d); not reliable outside the box or where S is small."""
         from manifoldry.objectives.compiled_mesh import expanding
 
         n, d = Z.shape
@@ -66,7 +70,7 @@ class InterpolatedSum:
         parts = max(1, min(thread_count(), n // _LEAST_PART))
         bounds = pairwise(n * part // parts for part in range(parts + 1))
         map_threads(lambda part: loop(U, self.nodes, S, gradient, hessian, *part), bounds)
-        reliable = self.resolution <= S  # false for NaN
+        reliable = ((self.low <= Z) & (self.high >= Z)).all(axis=1) & (self.resolution <= S)
         scale = np.where(reliable, S, 1.0)
         gradient /= (scale * self.spacing)[:, None]
         hessian /= (scale * self.spacing**2)[:, None, None]
