@@ -19,7 +19,7 @@ KERNELS = (
     StudentKernel(0.5),
     ComplementKernel(StudentKernel(), epsilon=0.5),
 )
-MESH = FFTInterpolation(new_point_nodes=1.5e6)
+MESH = FFTInterpolation(new_point_nodes=3e6)
 
 
 def points(d, n=300, seed=0):
@@ -68,8 +68,10 @@ def test_sums_leave_out_nothing_of_a_map_with_many_strips():
     np.testing.assert_allclose(found.log_sum, expected.log_sum, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("d", "kernel"),
+    [*((d, kernel) for d in (1, 2) for kernel in KERNELS), (3, StudentKernel())],
+)
 def test_interpolated_sums_are_as_accurate_as_stated(d, kernel):
     Y = points(d) / (6 if d == 3 else 1)  # a mesh of three dimensions has many nodes
     Z = positions(Y)
