@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class ManifoldryWarning(UserWarning):
@@ -80,6 +81,39 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+# Numbers of rows warned about in this context, and of all rows, by text and category; None if each
+# warning is issued at once.
+_COUNTS: ContextVar[dict[tuple[str, type[Warning]], list[int]] | None] = ContextVar(
+    "rows warned about", default=None
+)
+
+
+def warn_about_rows(count: int, total: int, text: str, category: type[Warning]) -> None:
+    """Warn about `count` of `total` rows, if any; the `text` has {count} and {total} in it.
+
+    Inside :func:`counting_rows` the counts are added up, and one warning is issued at the end.
+    """
+    counts = _COUNTS.get()
+    if counts is not None:
+        before = counts.setdefault((text, category), [0, 0])
+        before[0], before[1] = before[0] + count, before[1] + total
+    elif count:
+        warn(text.format(count=count, total=total), category)
+
+
+@contextmanager
+def counting_rows() -> Iterator[None]:
+    """Issue one warning for all blocks of rows that are processed inside this context."""
+    counts: dict[tuple[str, type[Warning]], list[int]] = {}
+    outer = _COUNTS.set(counts)
+    try:
+        yield
+    finally:
+        _COUNTS.reset(outer)
+    for (text, category), (count, total) in counts.items():
+        warn_about_rows(count, total, text, category)
 
 
 def is_ignored(category: type[Warning]) -> bool:

@@ -16,7 +16,8 @@ from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension import new_points as module
 from manifoldry.extension.new_point_objective import Evaluation, NewPointObjective, minimize_each
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
-from manifoldry.objectives import Exact, elastic, sne, symmetric_sne, tsne
+from manifoldry.objectives import Exact, FFTInterpolation, elastic, sne, symmetric_sne, tsne
+from manifoldry.objectives.position_sums import ExactPositionSums
 
 METHODS = ("sne", "symmetric", "student", "heavy", "elastic", "weighted elastic")
 STRENGTH = 100.0  # λ of elastic embedding, for weights that sum to one
@@ -191,14 +192,37 @@ def test_derivatives_by_central_differences(fitted, rng):
 
 
 def test_one_block_and_many_blocks_are_the_same(fitted, rng):
-    X, rows, blocks = sheet(rng, 10), np.arange(10), {"cached": 3 * N, "thread_pairs": 5 * N}
+    X, rows = sheet(rng, 10), np.arange(10)
+    kernel, Y = fitted.optimizer.problem.potential, fitted.Y
     whole = fitted.objective(X).at(fitted.Y[:10], rows)
-    some = fitted.objective(X, **blocks).at(fitted.Y[:10], rows)
+    sums = ExactPositionSums(kernel, Y, cached=3 * N)
+    some = fitted.objective(X, cached=3 * N, position_sums=sums).at(fitted.Y[:10], rows)
     for part, expected in zip(some, whole, strict=True):
         np.testing.assert_array_equal(part, expected)
-    some = fitted.objective(X, Exact(columns=7), **blocks).at(fitted.Y[:10], rows)
+    sums = ExactPositionSums(kernel, Y, columns=7)
+    some = fitted.objective(X, position_sums=sums).at(fitted.Y[:10], rows)
     for part, expected in zip(some, whole, strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_interpolated_sums_give_the_same_positions(fitted, rng):
+    """Within 1e-3 of the kernel's width, except where a search ends at another minimum."""
+    if fitted.Y.shape[1] > 2:
+        pytest.skip("a mesh of three dimensions takes seconds")
+    X, optimizer = sheet(rng, 60), fitted.optimizer
+    P, weights = fitted.rows(X), fitted.weights(X)
+    interpolating, summing = (
+        replace(optimizer, problem=replace(optimizer.problem, pair_sums=sums))
+        for sums in (FFTInterpolation(), Exact())
+    )
+    fast, exact = (each.minimize(P, weights) for each in (interpolating, summing))
+    assert fast.converged.all()
+    moved = np.linalg.norm(fast.positions - exact.positions, axis=1)
+    assert (moved <= 1e-3).mean() >= 0.95
+    some = interpolating.minimize(P[3:5], None if weights is None else weights[3:5])
+    np.testing.assert_allclose(some.positions, fast.positions[3:5], atol=1e-7)
+    there = fitted.objective(X).at(fast.positions, np.arange(60)).value
+    assert (there - exact.values <= 1e-6 * (1 + np.abs(exact.values)))[moved <= 1e-3].all()
 
 
 # --- positions ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from manifoldry.base.dominant_points import warn_if_dominated
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
-from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.exceptions import ManifoldryWarning, counting_rows, warn
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import coordinate_unpredictability
 from manifoldry.extension.regressor import (
@@ -35,7 +35,7 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.saved import restore_state, state_with_version
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import in_precision, read_array
+from manifoldry.util.validation import in_precision, read_array, streaming_blocks
 
 # Parameters of the neighbor graph, with the values for estimators that do not have them.
 _GRAPH_PARAMETERS: dict[str, Any] = {
@@ -233,12 +233,21 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             return self._distance_from_data.of(rows)
 
     def _transform_rows(self, rows: Matrix) -> Array:
+        """Coordinates of new rows, in blocks, so that memory does not grow with their number."""
+        placed = np.empty((rows.shape[0], self._n_features_out))
+        with counting_rows():
+            for block in streaming_blocks(rows):
+                placed[block] = self._transform_block(rows[block])
+        return placed
+
+    def _transform_block(self, rows: Matrix) -> Array:
         placed = np.empty((rows.shape[0], self._n_features_out))
         known = self._identical_training_rows(rows)
         placed[known >= 0] = self.embedding_[known[known >= 0]]
         new = np.flatnonzero(known < 0)
         if len(new):
-            placed[new] = self.extension_.transform(rows[new])
+            some = rows if len(new) == len(known) else rows[new]
+            placed[new] = self.extension_.transform(some)
         return placed
 
     def inverse_transform(

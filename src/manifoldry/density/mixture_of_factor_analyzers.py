@@ -18,7 +18,7 @@ from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.checks import as_generator, check_count, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, RandomState
-from manifoldry.util.validation import read_array
+from manifoldry.util.validation import read_array, streaming_blocks
 
 _TINY = float(np.finfo(float).eps)  # smallest variance of a feature, relative to the largest
 
@@ -249,10 +249,13 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._data(drawn, self._dtype), labels
 
     def _assigned(self, data: Array) -> tuple[IntArray, Array]:
-        points = self._points(data)
-        labels = self._mixture.log_joint(points).argmax(axis=1)
-        Z = self._mixture.local_coordinates(points, labels)
-        return labels, Z.astype(data.dtype, copy=False)
+        labels = np.empty(len(data), dtype=np.intp)
+        Z = np.empty((len(data), self.n_factors_), dtype=data.dtype)
+        for block in streaming_blocks(data):
+            points = self._points(data[block])
+            labels[block] = self._mixture.log_joint(points).argmax(axis=1)
+            Z[block] = self._mixture.local_coordinates(points, labels[block])
+        return labels, Z
 
     def _check_labels(self, labels: Any, count: int) -> IntArray:
         if labels is None:

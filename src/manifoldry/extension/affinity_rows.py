@@ -31,7 +31,7 @@ class ProbabilityRows:
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, None]:
         """Probabilities p(j|x), (n_new, n_train), which sum to one."""
-        own = self.graph.query(X)[0]
+        own = self.graph.nearest_to(X)
         return own.matrix(np.exp(-self.weights.probability_exponents(own))), None
 
 

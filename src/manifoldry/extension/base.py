@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks
@@ -132,13 +132,13 @@ class Nystrom(KernelExtension):
 
 def warn_if_not_converged(converged: NDArray[np.bool_]) -> None:
     """Warn if the searches for the coordinates of some new points did not converge."""
-    count = int((~converged).sum())
-    if count:
-        warn(
-            f"the coordinates of {count} of {len(converged)} new points did not converge; they "
-            "are the best found",
-            ExtensionWarning,
-        )
+    warn_about_rows(
+        int((~converged).sum()),
+        len(converged),
+        "the coordinates of {count} of {total} new points did not converge; they are the best "
+        "found",
+        ExtensionWarning,
+    )
 
 
 def with_training_rows(rows: Matrix, known: IntArray, K: Matrix) -> sparse.csr_array:

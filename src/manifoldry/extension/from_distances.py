@@ -145,15 +145,13 @@ class GeodesicExtension(KernelExtension):
 
     def _by_component(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
         """For each connected component of new points: its label, rows and uncentered kernel."""
-        index = self.geodesics.graph.index
-        near = index.nearest(index.as_queries(X), 1)[0][:, 0]
+        component = self._component(X)
         D = self.geodesics.from_new(X)
         if not np.isfinite(D).any(axis=1).all():
             raise ValueError(
                 "some rows have no training point within the radius, so they have no coordinates; "
                 "fit with n_neighbors or a larger radius"
             )
-        component = self.layout.labels[near]
         found: list[tuple[int, IntArray, Array]] = []
         for number in np.unique(component[component >= 0]):
             rows = np.flatnonzero(component == number)
@@ -161,6 +159,13 @@ class GeodesicExtension(KernelExtension):
                 (int(number), rows, gower_kernel(D[np.ix_(rows, self.columns[number])], self.unit))
             )
         return found
+
+    def _component(self, X: Matrix) -> IntArray:
+        """Connected component of the nearest training point."""
+        if len(self.maps) == 1 and self.layout.labels.min() == 0:
+            return np.zeros(X.shape[0], dtype=np.intp)
+        index = self.geodesics.graph.index
+        return self.layout.labels[index.nearest(index.as_queries(X), 1)[0][:, 0]]
 
 
 def gower_kernel(D: Array, unit: float) -> Array:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from manifoldry.affinity.base import Weights
 from manifoldry.affinity.dense import RBF
-from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.base import KernelExtension, with_training_rows
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
@@ -70,7 +70,7 @@ class GraphWeights:
     @property
     def numbers_per_row(self) -> int:
         """See :class:`WeightRows`."""
-        return 64
+        return max(64, 8 * len(self.graph.indices) // max(1, self.graph.n_query))
 
     @property
     def self_weights(self) -> Array:
@@ -88,7 +88,7 @@ class GraphWeights:
 
     def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
         """See :class:`WeightRows`."""
-        return self.weights.among(self.graph.query(X)[0], self.graph.among(X), log_scale)
+        return self.weights.among(self.graph.nearest_to(X), self.graph.among(X), log_scale)
 
     def identical(self, X: Matrix) -> IntArray:
         """See :class:`WeightRows`."""
@@ -315,14 +315,15 @@ class LaplacianExtension(KernelExtension):
         return np.where(oscillating, 1.0, 1 - values), oscillating
 
     def _warn_if_oscillating(self, oscillating: NDArray[np.bool_]) -> None:
-        if oscillating.any():
-            columns = ", ".join(map(str, np.flatnonzero(oscillating.any(axis=0))))
-            warn(
-                f"coordinates {columns} oscillate between neighbors (eigenvalue near 1 or above); "
-                f"{int(oscillating.any(axis=1).sum())} new points got the weighted mean of their "
-                "neighbors there; use fewer components",
-                ExtensionWarning,
-            )
+        columns = ", ".join(map(str, np.flatnonzero(oscillating.any(axis=0))))
+        warn_about_rows(
+            int(oscillating.any(axis=1).sum()),
+            len(oscillating),
+            f"coordinates {columns} oscillate between neighbors (eigenvalue near 1 or above); "
+            "{count} new points got the weighted mean of their neighbors there; use fewer "
+            "components",
+            ExtensionWarning,
+        )
 
 
 def _heaviest(W: sparse.csr_array) -> IntArray:

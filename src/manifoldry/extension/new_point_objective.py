@@ -7,10 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.neighbors.base import NeighborIndex
-from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.pair_sums import dot, isotropic, second_moments, squared_lengths
+from manifoldry.objectives.pair_sums import (
+    LogSums,
+    dot,
+    isotropic,
+    second_moments,
+    squared_lengths,
+)
 from manifoldry.objectives.pairwise import NewPointTerms
+from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -55,15 +60,10 @@ class NewPointObjective:
         Weights aₙ of every new point; one by default.
     log_scale : array of shape (n_new,), default=None
         Logarithms of the scales; zero by default.
-    index : NeighborIndex, default=None
-        Neighbor search in the embedding; built if None.
-    columns : int, default=1024
-        Number of training points per block.
-    cached : int, default=12288
-        Size of temporary arrays. Small arrays stay in the cache; allocating large ones took two
-        thirds of the time.
-    thread_pairs : int, default=2**20
-        Number of pairs per thread.
+    position_sums : PositionSums, default=None
+        Computes the sums of ψ; by default those of the objective of the embedding.
+    cached : int, default=32768
+        Size of temporary arrays, which stay in the cache.
     rounding : float, default=32 eps
         Rounding error of sums, relative to the sum of absolute values.
     """
@@ -73,17 +73,15 @@ class NewPointObjective:
     problem: NewPointTerms
     repulsion_weights: Array | None = None
     log_scale: Array | None = None
-    index: NeighborIndex | None = None
-    columns: int = 1024
-    cached: int = 12 * 1024
-    thread_pairs: int = 2**20
+    position_sums: PositionSums | None = None
+    cached: int = 2**15
     rounding: float = 32 * float(np.finfo(float).eps)
 
     def at(self, Z: Array, rows: IntArray) -> Evaluation:
         """Objectives of the new points `rows`, which may repeat, at the positions `Z`."""
-        parts = row_blocks(len(Z), len(self.Y), self.thread_pairs)
-        lists = map_threads(lambda part: self._part(Z[part], rows[part]), parts)
-        blocks = [block for part in lists for block in part]
+        sums = self._sums.at(Z, self.repulsion_weights, rows)
+        parts = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
+        blocks = map_threads(lambda b: self._at(Z[b], rows[b], sums.take(b)), parts)
         return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
 
     @cached_property
@@ -101,23 +99,15 @@ class NewPointObjective:
         return indices, values
 
     @cached_property
-    def _index(self) -> NeighborIndex:
-        return self.index or choose_index(self.Y)
-
-    def _part(self, Z: Array, rows: IntArray) -> list[Evaluation]:
-        blocks = row_blocks(len(Z), min(len(self.Y), self.columns), self.cached)
-        return [self._at(Z[block], rows[block]) for block in blocks]
-
-    def _at(self, Z: Array, rows: IntArray) -> Evaluation:
-        value, force, H, forces = self._attraction(Z, rows)
-        repulsion_weights = None if self.repulsion_weights is None else self.repulsion_weights[rows]
-        nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
+    def _sums(self) -> PositionSums:
         problem = self.problem
-        log_sum, u, V = problem.pair_sums.at_positions(
-            problem.potential, Z, self.Y, nearest, repulsion_weights
-        )
+        return self.position_sums or problem.pair_sums.at_positions(problem.potential, self.Y)
+
+    def _at(self, Z: Array, rows: IntArray, sums: LogSums) -> Evaluation:
+        value, force, H, forces = self._attraction(Z, rows)
+        log_sum, u, V = sums
         log_scale = np.zeros(len(Z)) if self.log_scale is None else self.log_scale[rows]
-        R, dR, ddR = problem.repulsion(log_sum, self.total_affinity[rows], log_scale)
+        R, dR, ddR = self.problem.repulsion(log_sum, self.total_affinity[rows], log_scale)
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite repulsion

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.spatial import ConvexHull, QhullError
 
-from manifoldry.exceptions import ExtensionWarning, warn
+from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.affinity_rows import AffinityRows
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.new_point_objective import NewPointObjective, minimize_each
-from manifoldry.neighbors.base import NeighborIndex
-from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.pairwise import NewPointTerms
+from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -110,7 +110,9 @@ class NewPointOptimizer:
         if log_scale is not None:
             log_scale = self._near_enough(log_scale)
         Y = self._positions
-        objective = NewPointObjective(Y, P, self.problem, repulsion_weights, log_scale, self._index)
+        objective = NewPointObjective(
+            Y, P, self.problem, repulsion_weights, log_scale, self._position_sums
+        )
         starts, scale, centers = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
@@ -141,11 +143,13 @@ class NewPointOptimizer:
         far = np.flatnonzero(~(np.linalg.norm(solution.positions - center, axis=1) <= reach))
         if not len(far):
             return solution
-        warn(
-            f"the places of {len(far)} new points are not determined by their neighbor "
-            "probabilities, which are concentrated on training points at the rim of the embedding; "
-            f"they are placed {self.reach:g} times its radius from its center; pass a perplexity "
-            "in place of gamma, or a larger perplexity",
+        warn_about_rows(
+            len(far),
+            len(solution.positions),
+            "the places of {count} new points are not determined by their neighbor probabilities, "
+            "which are concentrated on training points at the rim of the embedding; they are "
+            f"placed {self.reach:g} times its radius from its center; pass a perplexity in place "
+            "of gamma, or a larger perplexity",
             ExtensionWarning,
         )
         origin, line = inside[far] - center, solution.positions[far] - inside[far]
@@ -166,8 +170,8 @@ class NewPointOptimizer:
         return np.asarray(self.Y, dtype=np.float64)
 
     @cached_property
-    def _index(self) -> NeighborIndex:
-        return choose_index(self._positions)
+    def _position_sums(self) -> PositionSums:
+        return self.problem.pair_sums.at_positions(self.problem.potential, self._positions)
 
     def _check(self, P: sparse.csr_array, repulsion_weights: Array | None) -> None:
         if P.shape[1] != len(self.Y):
@@ -192,14 +196,14 @@ class NewPointOptimizer:
     def _near_enough(self, log_scale: Array) -> Array:
         """Logarithms of the scales, limited to what positions up to `farthest` need."""
         least = -(self.farthest**2)
-        beyond = int((log_scale < least).sum())
-        if beyond:
-            warn(
-                f"{beyond} of {len(log_scale)} new points are so far from the training data that "
-                f"their distance from the embedding is limited to {self.farthest:g}; check that "
-                "their units are those of the training data",
-                ExtensionWarning,
-            )
+        warn_about_rows(
+            int((log_scale < least).sum()),
+            len(log_scale),
+            "{count} of {total} new points are so far from the training data that their distance "
+            f"from the embedding is limited to {self.farthest:g}; check that their units are those "
+            "of the training data",
+            ExtensionWarning,
+        )
         return np.maximum(log_scale, least)
 
     def _starts(self, objective: NewPointObjective) -> tuple[Array, Array, Array]:
@@ -242,13 +246,13 @@ class NewPointOptimizer:
         From the means `Z` of the neighbors, each direction is followed to a distance from the
         embedding at which the sum of all repulsions is at most that of all attractions.
         """
-        Y, (n, d) = self._positions, Z.shape
+        rim, (n, d) = self._rim, Z.shape
         distance = self._balance(objective)
         own, fixed = self._radial(Z), self._directions
         sides = np.vstack(
             [
-                np.broadcast_to((fixed @ Y.T).max(axis=1)[:, None], (len(fixed), n)),
-                (own @ Y.T).max(axis=1),
+                np.broadcast_to((fixed @ rim.T).max(axis=1)[:, None], (len(fixed), n)),
+                (own @ rim.T).max(axis=1),
             ]
         )
         directions = np.concatenate(
@@ -271,6 +275,15 @@ class NewPointOptimizer:
         if objective.log_scale is not None:
             excess = excess - objective.log_scale
         return np.sqrt(np.maximum(excess, self.gap**2))
+
+    @cached_property
+    def _rim(self) -> Array:
+        """Points that include the farthest in every direction: the vertices of the convex hull."""
+        Y = self._positions
+        try:
+            return Y[ConvexHull(Y).vertices] if 2 <= Y.shape[1] <= 3 else Y
+        except QhullError:  # the points lie on a line or plane, or are too few
+            return Y
 
     @cached_property
     def _directions(self) -> Array:

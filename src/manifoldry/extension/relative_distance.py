@@ -14,7 +14,7 @@ from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import largest_modulus, spread_rows
+from manifoldry.util.validation import largest_modulus, spread_rows, streaming_blocks
 
 FAR = 2.0
 """A row is far if its relative distance is above this, as is that of 1 % of the references."""
@@ -155,6 +155,10 @@ class RelativeDistance:
 
     def of(self, X: Matrix) -> Array:
         """Relative distance of each row of `X`: about 1 among the references, above 2 far."""
+        parts = [self._of_block(X[block]) for block in streaming_blocks(X)]
+        return np.concatenate([np.empty(0), *parts])
+
+    def _of_block(self, X: Matrix) -> Array:
         rows = self.index.as_queries(X if self.columns is None else X[:, self.columns])
         same = self.index.identical(rows)
         found = np.where((same >= 0) & self.repeated[same], 0.0, np.inf)

@@ -36,8 +36,8 @@ from manifoldry.iterative.start import (
     well_scaled,
 )
 from manifoldry.objectives.bifurcation import Bifurcation
-from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.fastest import Fastest
+from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.homotopy import Homotopy, HomotopyRun

@@ -144,17 +144,19 @@ class Geodesics:
 
     def _via_neighbors(self, edges: Edges, distances: Array) -> Array:
         """Shortest path from each row of `edges` via a neighbor, given the neighbors' distances."""
-        indptr = edges.indptr
-        out = np.full((len(indptr) - 1, distances.shape[1]), np.inf)
-        most = int(np.diff(indptr).max(initial=1))
-        for block in row_blocks(len(out), most * distances.shape[1]):
-            starts = indptr[block.start : block.stop + 1]
-            part = slice(starts[0], starts[-1])
-            through = distances[edges.indices[part]] + edges.distances[part, None]
-            filled = np.flatnonzero(np.diff(starts))
-            if len(filled):
-                rows = block.start + filled
-                out[rows] = np.minimum.reduceat(through, starts[filled] - starts[0], axis=0)
+        counts, first = np.diff(edges.indptr), edges.indptr[:-1]
+        out = np.full((len(counts), distances.shape[1]), np.inf)
+        for block in row_blocks(*out.shape, budget=2**17):  # blocks stay in the cache
+            most = int(counts[block].max(initial=0))
+            for rank in range(most):
+                rows = block.start + np.flatnonzero(counts[block] > rank)
+                edge = first[rows] + rank
+                through = distances[edges.indices[edge]]
+                through += edges.distances[edge, None]
+                if len(rows) == block.stop - block.start:
+                    np.minimum(out[block], through, out=out[block])
+                else:
+                    out[rows] = np.minimum(out[rows], through)
         return out
 
 

@@ -235,6 +235,14 @@ class NeighborGraph:
             own, reverse = self.removed_edges.apply(own, reverse, known)
         return replace_edges(self, own), replace_edges(self, reverse)
 
+    def nearest_to(self, X: Any) -> "NeighborGraph":
+        """Neighbors of new points: the first graph of `query`, without a search for the second."""
+        if self.radius is not None or self.removed_edges is not None:
+            return self.query(X)[0]
+        X = self._check_query(X)
+        nearest = self.index.nearest_excluding(X, self.k, self.index.identical(X))
+        return replace_edges(self, Edges.of(*nearest))
+
     def among(self, X: Any) -> "NeighborGraph":
         """Neighbors of new points among each other.
 

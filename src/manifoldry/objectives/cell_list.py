@@ -5,8 +5,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION, ApproximateSums
-from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
+from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.util.checks import check_positive
 from manifoldry.util.threads import map_threads

@@ -5,6 +5,7 @@ are sorted by their cell along the first axis in use, so that neighboring points
 """
 
 from functools import cache
+from math import nan
 
 from manifoldry.util.jit import cached_njit
 
@@ -30,6 +31,12 @@ def spline_slope(u):
     """Derivatives of the weights by u."""
     v = 1.0 - u
     return -v * v / 2, u * (1.5 * u - 2), v * (2 - 1.5 * v), u * u / 2
+
+
+@formula
+def spline_curvature(u):
+    """Second derivatives of the weights by u."""
+    return 1.0 - u, 3 * u - 2, 1 - 3 * u, u
 
 
 @formula
@@ -156,3 +163,61 @@ def gathering(d, slopes):
                     derivatives[j, 0] = dx
 
     return gather
+
+
+@cache
+def expanding(d):
+    """Return the compiled loop for the potential and two derivatives at any positions lo to hi.
+
+    Its arguments are the positions `U` (n, d) in units of the spacing, the potential at the nodes,
+    and the arrays to fill: values, gradients (n, d) and Hessians (n, d, d), by the positions.
+    Values outside the mesh are NaN.
+    """
+
+    @looping
+    def expand(U, nodes, values, gradients, hessians, lo, hi):
+        one, none = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
+        for i in range(lo, hi):
+            inside = True
+            for axis in range(d):
+                u = U[i, axis]
+                inside = inside and 0 <= u < nodes.shape[3 - d + axis] - 3
+            if not inside:
+                values[i] = nan
+                continue
+            x, y, z = U[i, 0], U[i, max(d - 2, 0)], U[i, d - 1]
+            a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
+            wx, vx = (spline(x - a), spline_slope(x - a)) if d > 2 else (one, none)
+            wy, vy = (spline(y - b), spline_slope(y - b)) if d > 1 else (one, none)
+            wz, vz, cz = spline(z - c), spline_slope(z - c), spline_curvature(z - c)
+            cx = spline_curvature(x - a) if d > 2 else none
+            cy = spline_curvature(y - b) if d > 1 else none
+            f, fx, fy, fz = 0.0, 0.0, 0.0, 0.0
+            fxx, fyy, fzz, fxy, fxz, fyz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for s in range(4 if d > 2 else 1):
+                for t in range(4 if d > 1 else 1):
+                    row = nodes[a + s, b + t]
+                    along, slope = weighted(wz, row, c), weighted(vz, row, c)
+                    f += wx[s] * wy[t] * along
+                    fz += wx[s] * wy[t] * slope
+                    fzz += wx[s] * wy[t] * weighted(cz, row, c)
+                    if d > 1:
+                        fy += wx[s] * vy[t] * along
+                        fyy += wx[s] * cy[t] * along
+                        fyz += wx[s] * vy[t] * slope
+                    if d > 2:
+                        fx += vx[s] * wy[t] * along
+                        fxx += cx[s] * wy[t] * along
+                        fxy += vx[s] * vy[t] * along
+                        fxz += vx[s] * wy[t] * slope
+            values[i] = f
+            gradients[i, d - 1], hessians[i, d - 1, d - 1] = fz, fzz
+            if d > 1:
+                gradients[i, d - 2], hessians[i, d - 2, d - 2] = fy, fyy
+                hessians[i, d - 2, d - 1] = hessians[i, d - 1, d - 2] = fyz
+            if d > 2:
+                gradients[i, 0], hessians[i, 0, 0] = fx, fxx
+                hessians[i, 0, 1] = hessians[i, 1, 0] = fxy
+                hessians[i, 0, 2] = hessians[i, 2, 0] = fxz
+
+    return expand

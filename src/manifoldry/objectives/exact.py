@@ -4,20 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel, StudentKernel
-from manifoldry.objectives.pair_sums import Attraction, LogSums, PairSums, Sums, position_sums
+from manifoldry.objectives.pair_kernel import (
+    MAX_COMPILED_DIMENSION,
+    Kernel,
+    StudentKernel,
+    kernel_constants,
+)
+from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
+from manifoldry.objectives.position_sums import ExactPositionSums, PositionSums
 from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks
-
-MAX_COMPILED_DIMENSION = 3  # largest number of coordinates with compiled loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +144,6 @@ class Exact(PairSums):
         Number of edges from which compiled loops are used for the attraction.
     block, numpy_block, edge_block : int, default=2**20, 2**16, 2**16
         Block sizes that fit into the cache: pairs in compiled loops, pairs in numpy, and edges.
-    columns : int, default=1024
-        Block size of the sums at other positions; fixed, so that rounding does not vary.
 
     Examples
     --------
@@ -157,7 +158,6 @@ class Exact(PairSums):
     block: int = 2**20
     numpy_block: int = 2**16
     edge_block: int = 2**16
-    columns: int = 1024
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         if sparse.issparse(weights):
@@ -176,10 +176,8 @@ class Exact(PairSums):
             return StudentAttraction(kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)
 
-    def at_positions(
-        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
-    ) -> LogSums:
-        return position_sums(kernel, Z, Y, nearest, weights, self.columns)
+    def at_positions(self, kernel: Kernel, Y: Array) -> ExactPositionSums:
+        return ExactPositionSums(kernel, Y, self.compile_pairs)
 
     def _all_pairs(
         self, kernel: Kernel, Y: Array, weights: Array | None, order: int
@@ -213,25 +211,16 @@ class ApproximateSums(PairSums):
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         return self.exact.attraction(kernel, W)
 
-    def at_positions(
-        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
-    ) -> LogSums:
-        return self.exact.at_positions(kernel, Z, Y, nearest, weights)
+    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+        return self.exact.at_positions(kernel, Y)
 
 
 Fill = Callable[[slice, Array | None, Array, Array], None]
 
 
-class KernelConstants(NamedTuple):
-    """Constants of the compiled loops: κ = (1 + rate·D)^−power; both None for the Gaussian."""
-
-    rate: float | None = None
-    power: float | None = None
-
-
 def compiled_loop(kernel: Kernel, T: Array, order: int) -> Fill | None:
     """Return a compiled function that fills blocks of rows; None if the kernel has none."""
-    constants = _constants(kernel)
+    constants = kernel_constants(kernel)
     if constants is None:
         return None
     from manifoldry.objectives.compiled import pair_sums
@@ -247,15 +236,6 @@ def compiled_loop(kernel: Kernel, T: Array, order: int) -> Fill | None:
             moments[block] *= factor
 
     return fill
-
-
-def _constants(kernel: Kernel) -> KernelConstants | None:
-    if type(kernel) is GaussianKernel:  # a subclass may have another formula
-        return KernelConstants()
-    if type(kernel) is StudentKernel:
-        # With one degree of freedom no power is needed.
-        return KernelConstants(1 / kernel.dof, None if kernel.dof == 1 else kernel.power)
-    return None
 
 
 def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:

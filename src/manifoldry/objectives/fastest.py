@@ -4,10 +4,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 from manifoldry.objectives.cell_list import CellSums
-from manifoldry.objectives.exact import MAX_COMPILED_DIMENSION, ApproximateSums
+from manifoldry.objectives.exact import ApproximateSums
 from manifoldry.objectives.fft_interpolation import FFTInterpolation
-from manifoldry.objectives.pair_kernel import Kernel
+from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, Kernel
 from manifoldry.objectives.pair_sums import PairSums, Sums, is_matrix
+from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.util.typing import Array, Matrix
 
 _EXACT, _FFT, _CELLS = "exact sums", "interpolation on a mesh", "neighboring cells"
@@ -84,6 +85,11 @@ class Fastest(ApproximateSums):
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         return self.choose(kernel, Y, weights).pair_sums.moments(kernel, Y, weights)
+
+    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+        n, d = Y.shape
+        few = n <= self.exact_up_to or d > MAX_COMPILED_DIMENSION
+        return (self.exact if few else self.fft).at_positions(kernel, Y)
 
     def without_cache(self) -> Self:
         return replace(self, fft=self.fft.without_cache())

@@ -8,14 +8,17 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
+from manifoldry.objectives.position_sums import InterpolatedPositionSums, PositionSums
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import plan_memory
 
 _NEGLIGIBLE = 1e-9  # kernel value that is treated as zero
+_UNUSED_NODES = 8  # at each end of the mesh of an interpolated sum
 _BYTES_PER_NODE = 32.0  # charges, their transform, that of the kernel, and the potential
 
 
@@ -52,6 +55,10 @@ class FFTInterpolation(ApproximateSums):
     min_cells, max_refinement : int, float, default=64, 16.0
         The mesh of a small embedding is finer, to have this many cells along its longest axis, half
         as many in three dimensions, but at most by this factor.
+    new_point_nodes : float, default=8e6
+        Largest mesh for the sums at positions of new points, which is up to eight times finer.
+    new_point_resolution : float, default=1e-3
+        Sums at positions of new points below this value are exact.
     exact : Exact
         Computes all other sums.
 
@@ -70,6 +77,8 @@ class FFTInterpolation(ApproximateSums):
     resolution: float = 0.01
     min_cells: int = 64
     max_refinement: float = 16.0
+    new_point_nodes: float = 8e6
+    new_point_resolution: float = 1e-3
     # The last transforms; embeddings of similar size share them.
     _transforms: deque[_Transformed] = field(
         default_factory=lambda: deque(maxlen=4), repr=False, compare=False
@@ -102,10 +111,39 @@ class FFTInterpolation(ApproximateSums):
             columns.append(mesh.values(moment.potential(charges), weights))
         return np.maximum(np.stack(columns, axis=1), 0.0).astype(Y.dtype, copy=False)
 
+    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+        Y = np.asarray(Y, dtype=np.float64)
+        exact, box = self.exact.at_positions(kernel, Y), _box(Y)
+        spacing = self._fine_spacing(kernel, box)
+        if spacing is None:
+            return exact
+        # The ends of the mesh, where values are inaccurate, are kept away from the box.
+        ends = box + spacing * _UNUSED_NODES * np.array([[-1.0], [1.0]])
+        mesh = Mesh.of(np.vstack([Y, ends]), spacing)
+        padded = padded_shape(mesh.shape, reach(kernel) / spacing)
+        mesh_kernel = MeshKernel.of(_function(kernel, None), spacing, padded)
+        interpolated = InterpolatedSum.of(mesh, mesh_kernel, box, self.new_point_resolution)
+        return InterpolatedPositionSums(interpolated, exact)
+
+    def _fine_spacing(self, kernel: Kernel, Y: Array) -> float | None:
+        """The finest spacing for which the mesh is small enough; None if even the usual one is not.
+
+        A mesh for new points is computed once, so that it can be finer than one that is computed
+        in every step of a fit.
+        """
+        usual = self._spacing(kernel, Y)
+        for refinement in 2.0 ** np.arange(3, -0.25, -0.5):
+            spacing = usual / float(refinement)
+            if self._n_nodes(kernel, Y, spacing, 2 * _UNUSED_NODES) <= self.new_point_nodes:
+                return spacing
+        return None
+
     def n_nodes(self, kernel: Kernel, Y: Array) -> float:
         """Number of nodes of the mesh that the points `Y` need, zeros included."""
-        spacing = self._spacing(kernel, Y)
-        cells = extents(Y) / spacing
+        return self._n_nodes(kernel, Y, self._spacing(kernel, Y))
+
+    def _n_nodes(self, kernel: Kernel, Y: Array, spacing: float, unused: int = 0) -> float:
+        cells = extents(Y) / spacing + unused
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
 
     def _mesh(self, kernel: Kernel, Y: Array) -> Mesh:
@@ -144,6 +182,12 @@ class FFTInterpolation(ApproximateSums):
 def extents(Y: Array) -> Array:
     """Extent of the points along each axis."""
     return np.array([float(y.max()) - float(y.min()) for y in Y.T])  # faster than by axis=0
+
+
+def _box(Y: Array, least: float = 3.0, fraction: float = 0.05) -> Array:
+    """Corners (2, d) of a box around `Y`, with a margin in which new points may lie."""
+    margin = np.maximum(least, fraction * extents(Y))
+    return np.stack([Y.min(axis=0) - margin, Y.max(axis=0) + margin])
 
 
 def reach(kernel: Kernel) -> float:

@@ -50,6 +50,8 @@ class Mesh:
         Indices of the points in this order.
     starts : array of int
         Where each cell along the first axis starts.
+    first : array of shape (d,)
+        The first node, in units of the spacing.
     """
 
     spacing: float
@@ -57,6 +59,7 @@ class Mesh:
     positions: Array
     order: IntArray
     starts: IntArray
+    first: Array
 
     @classmethod
     def of(cls, Y: Array, spacing: float) -> "Mesh":
@@ -64,11 +67,12 @@ class Mesh:
         from manifoldry.objectives.compiled_mesh import sort_by_cell
 
         U = np.array(Y.T, dtype=np.float64, order="C") / spacing
-        U -= np.floor(U.min(axis=1))[:, None]
+        first = np.floor(U.min(axis=1))
+        U -= first[:, None]
         shape = tuple(int(u) + _NODES for u in U.max(axis=1))
         order, starts = np.empty(U.shape[1], np.int32), np.empty(shape[0] + 1, np.int64)
         sort_by_cell(U[0].astype(np.int32), starts, order)
-        return cls(spacing, shape, U[:, order], order, starts)
+        return cls(spacing, shape, U[:, order], order, starts, first)
 
     @property
     def d(self) -> int:

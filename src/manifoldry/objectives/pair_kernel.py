@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array
+
+MAX_COMPILED_DIMENSION = 3  # largest number of coordinates with compiled loops
 
 
 class Kernel(ABC):
@@ -165,3 +167,20 @@ class ComplementKernel(Kernel):
         q = self.kernel(D) / (1 + self.epsilon)
         psi = -np.log1p(-q)
         return np.divide(q, psi, out=np.ones_like(q), where=psi > 0), 1 - q
+
+
+class KernelConstants(NamedTuple):
+    """Constants of the compiled loops: κ = (1 + rate·D)^−power; both None for the Gaussian."""
+
+    rate: float | None = None
+    power: float | None = None
+
+
+def kernel_constants(kernel: Kernel) -> KernelConstants | None:
+    """Return the constants of a kernel that has compiled loops, else None."""
+    if type(kernel) is GaussianKernel:  # a subclass may have another formula
+        return KernelConstants()
+    if type(kernel) is StudentKernel:
+        # With one degree of freedom no power is needed.
+        return KernelConstants(1 / kernel.dof, None if kernel.dof == 1 else kernel.power)
+    return None

@@ -6,7 +6,7 @@ another device, is a subclass of :class:`PairSums` that is passed to an objectiv
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,9 @@ from scipy.special import logsumexp
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
+
+if TYPE_CHECKING:
+    from manifoldry.objectives.position_sums import PositionSums
 
 
 class Sums(NamedTuple):
@@ -48,6 +51,10 @@ class LogSums(NamedTuple):
     hessian: Array
     """∇²S/S, (n_positions, d, d)."""
 
+    def take(self, positions: slice) -> "LogSums":
+        """Return the sums at some of the positions."""
+        return LogSums(*(part[positions] for part in self))
+
 
 class PairSums(ABC):
     """Sums of a kernel κ = exp(−φ) over all pairs of different points of `Y`, (n, d).
@@ -69,14 +76,8 @@ class PairSums(ABC):
         """Return the attraction with weights `W` as a function of the embedding."""
 
     @abstractmethod
-    def at_positions(
-        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
-    ) -> LogSums:
-        """Sums over the points `Y` at the positions `Z`; each row is independent of the others.
-
-        `nearest`, (n_positions,), are the squared distances to the nearest point of `Y`;
-        `weights`, (n_positions, n), are the weights a, by default one.
-        """
+    def at_positions(self, kernel: Kernel, Y: Array) -> "PositionSums":
+        """Sums over the points `Y` as a function of the position."""
 
     def without_cache(self) -> Self:
         """Return a copy without large arrays that can be recomputed."""
@@ -146,7 +147,11 @@ def _log_terms(kernel: Kernel, Y: Array, rows: IntArray) -> tuple[Array, Array]:
 def position_sums(
     kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None, columns: int
 ) -> LogSums:
-    """See :meth:`PairSums.at_positions`; `columns` is the number of points per block."""
+    """Sums at the positions `Z` by numpy, for any kernel; `columns` is the number per block.
+
+    `nearest`, (n_positions,), are the squared distances to the nearest point of `Y`; `weights`,
+    (n_positions, n), are the weights a, by default one.
+    """
     # Kernels are divided by the largest one, so that not all of them underflow.
     smallest = kernel.phi(nearest)[:, None]
     parts = []
@@ -155,9 +160,14 @@ def position_sums(
         a = None if weights is None else weights[:, block]
         parts.append(_part(kernel, Z, Y[block], smallest, a))
     S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
+    return log_sums(S, dS, ddS, smallest[:, 0])
+
+
+def log_sums(S: Array, dS: Array, ddS: Array, smallest: Array) -> LogSums:
+    """From sums and derivatives with kernels multiplied by the exponentials of `smallest`."""
     scale = np.where(S > 0, S, 1.0)  # S = 0 if all weights are zero
     with np.errstate(divide="ignore"):
-        log_sum = np.log(S) - smallest[:, 0]
+        log_sum = np.log(S) - smallest
     return LogSums(log_sum, dS / scale[:, None], ddS / scale[:, None, None])
 
 

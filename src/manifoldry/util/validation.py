@@ -231,6 +231,16 @@ def row_blocks(n_rows: int, floats_per_row: int, budget: int = 2**23) -> list[sl
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
+def streaming_blocks(X: Matrix, least: int = 1024) -> list[slice]:
+    """Split the rows of data into blocks whose temporary arrays take about 100 MB.
+
+    Blocks have up to 65536 rows, and at least `least`, to be worth their fixed costs.
+    """
+    n = X.shape[0]
+    per_row = X.nnz // max(1, n) if sparse.issparse(X) else X.shape[1]
+    return row_blocks(n, min(max(per_row, 64), 2**22 // least), budget=2**22)
+
+
 def spread_rows(n_rows: int, most: int) -> IntArray:
     """At most `most` row indices, evenly spaced over all rows."""
     count = min(n_rows, most)

@@ -1,0 +1,154 @@
+"""Kernel sums over fixed points at other positions, exact and interpolated."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.neighbors.choose import choose_index
+from manifoldry.objectives.interpolated_sum import InterpolatedSum
+from manifoldry.objectives.pair_kernel import (
+    MAX_COMPILED_DIMENSION,
+    Kernel,
+    KernelConstants,
+    kernel_constants,
+)
+from manifoldry.objectives.pair_sums import LogSums, log_sums, position_sums
+from manifoldry.util.cached import cached_property
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
+
+
+class PositionSums(ABC):
+    """S(z) = Σⱼ aⱼ·κ(‖z − yⱼ‖²) over fixed points y at any positions z."""
+
+    @abstractmethod
+    def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
+        """Sums at the positions `Z`, each independent of the others.
+
+        `weights`, (n_rows, n), are the weights a, by default one; those of a position are in the
+        row given by `rows`, (n_positions,).
+        """
+
+
+class Strips(NamedTuple):
+    """Points sorted into cells of all axes but the last, and along the last axis in each cell."""
+
+    points: Array  # (d, n)
+    order: IntArray
+    starts: IntArray
+    low: Array  # (2,), of the first two axes, as are the next two
+    width: Array
+    counts: IntArray
+
+    @classmethod
+    def of(cls, Y: Array, width: float = 1.0, most: int = 4096) -> "Strips":
+        """Sort the points `Y` into cells of a given width, wider if there were more than `most`."""
+        d = Y.shape[1]
+        low, widths, counts = np.zeros(2), np.ones(2), np.ones(2, dtype=np.intp)
+        number, per_axis = np.zeros(len(Y), dtype=np.intp), int(most ** (1 / max(1, d - 1)))
+        for axis in range(d - 1):
+            y = Y[:, axis]
+            low[axis] = y.min()
+            widths[axis] = max(width, float(np.ptp(y)) / (per_axis - 1))
+            cells = ((y - low[axis]) / widths[axis]).astype(np.intp)
+            counts[axis] = cells.max() + 1
+            number = number * counts[axis] + cells
+        order = np.lexsort((Y[:, -1], number))
+        starts = np.searchsorted(number[order], np.arange(counts.prod() + 1))
+        return cls(np.array(Y.T[:, order], order="C"), order, starts, low, widths, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPositionSums(PositionSums):
+    """Exact sums up to rounding, of which the Gaussian leaves out negligible ones.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        κ.
+    Y : array of shape (n, d)
+        The fixed points.
+    compile_pairs : float, default=5e5
+        Number of pairs from which compiled loops are used.
+    columns : int, default=1024
+        Number of points per block; fixed, so that rounding does not vary.
+    cached : int, default=12288
+        Size of temporary arrays. Small arrays stay in the cache; allocating large ones took two
+        thirds of the time.
+    thread_pairs : int, default=2**20
+        Number of pairs per thread.
+    """
+
+    kernel: Kernel
+    Y: Array
+    compile_pairs: float = 5e5
+    columns: int = 1024
+    cached: int = 12 * 1024
+    thread_pairs: int = 2**20
+
+    def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
+        nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
+        constants = self._constants if len(Z) * len(self.Y) > self.compile_pairs else None
+        if constants is not None:
+            return self._compiled(constants, Z, nearest, weights, rows)
+
+        def part(block: slice) -> LogSums:
+            a = None if weights is None else weights[block if rows is None else rows[block]]
+            return position_sums(self.kernel, Z[block], self.Y, nearest[block], a, self.columns)
+
+        blocks = row_blocks(len(Z), min(len(self.Y), self.columns), self.cached)
+        parts = map_threads(part, blocks)
+        return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
+
+    @cached_property
+    def _index(self) -> NeighborIndex:
+        return choose_index(self.Y)
+
+    @cached_property
+    def _strips(self) -> Strips:
+        return Strips.of(self.Y)
+
+    @property
+    def _constants(self) -> KernelConstants | None:
+        return kernel_constants(self.kernel) if self.Y.shape[1] <= MAX_COMPILED_DIMENSION else None
+
+    def _compiled(
+        self,
+        constants: KernelConstants,
+        Z: Array,
+        nearest: Array,
+        weights: Array | None,
+        rows: IntArray | None,
+    ) -> LogSums:
+        from manifoldry.objectives.compiled_positions import position_loop
+
+        n, d = Z.shape
+        S, dS, ddS = np.empty(n), np.empty((n, d)), np.empty((n, d, d))
+        a = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        rows = np.arange(n) if rows is None else rows
+        fixed = np.ascontiguousarray(Z), *self._strips, nearest, a, rows, *constants, S, dS, ddS
+        loop, parts = position_loop(d), row_blocks(n, len(self.Y), self.thread_pairs)
+        map_threads(lambda part: loop(*fixed, part.start, part.stop), parts)
+        return log_sums(S, dS, ddS, self.kernel.phi(nearest))
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolatedPositionSums(PositionSums):
+    """Sums of unit weights by interpolation where that is accurate, and otherwise exact."""
+
+    interpolated: InterpolatedSum
+    exact: ExactPositionSums
+
+    def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
+        if weights is not None:
+            return self.exact.at(Z, weights, rows)
+        sums, reliable = self.interpolated.at(Z)
+        rest = np.flatnonzero(~reliable)
+        if len(rest):
+            for part, exact in zip(sums, self.exact.at(Z[rest]), strict=True):
+                part[rest] = exact
+        return sums
