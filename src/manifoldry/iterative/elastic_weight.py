@@ -47,7 +47,7 @@ class WeightSearch:
     sample: int = 1000  # number of points whose prediction error is computed
     # Number of points above which those in one cell of a grid are merged to predict others, and
     # the width of the cells. Errors then differ by less than a fifth of their standard error.
-    merge_above: int = 10_000
+    merge_above: int = 5000
     merge_width: float = 0.2
 
     def run(self, first: float) -> tuple[float, Solution]:

@@ -48,6 +48,8 @@ class AutoInverse:
     max_fill : float, default=6.0
         Largest number of entries of a sparse factor, as a multiple of those of the matrix. Rolls
         have about 4, 10 000 digits 18.
+    ball : int, default=3000
+        Number of points from which the entries of the factor are estimated; 8000 take 9 s.
     bytes_per_entry : float, default=26.0
         Memory of a sparse factor and its transpose in `scipy.sparse.linalg.splu`.
     tol : float, default=0.1
@@ -72,6 +74,7 @@ class AutoInverse:
     dense_fraction: float = 0.1
     quick_iterations: int = 40
     max_fill: float = 6.0
+    ball: int = 3000
     bytes_per_entry: float = 26.0
     tol: float = 0.1
     max_iter: int = 200
@@ -83,7 +86,7 @@ class AutoInverse:
         if n <= self.factor_up_to:
             return self._factorized(A, f"{n} points")
         if self.iterations(A) > self.quick_iterations:
-            fill = estimated_fill(A)
+            fill = estimated_fill(A, ball=self.ball)
             sizes = f"a sparse factor has about {fill:.1e} entries, the matrix {A.nnz:.1e}"
             if fill <= self.max_fill * A.nnz and _fits(fill * self.bytes_per_entry):
                 return self._factorized(A, sizes)

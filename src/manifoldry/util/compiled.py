@@ -1,10 +1,23 @@
-"""Compiled products with sparse matrices; imported only for large ones."""
+"""Compiled loops over the rows of sparse matrices; imported only for large ones."""
 
 from functools import cache
 
 import numpy as np
 
 from manifoldry.util.jit import cached_njit
+
+_options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+
+
+@cached_njit(**_options)
+def kth_largest(indptr, data, k, out, lo, hi):
+    """Fill the k-th largest entry of rows lo to hi, −∞ if a row has fewer."""
+    for i in range(lo, hi):
+        m = indptr[i + 1] - indptr[i]
+        if m < k:
+            out[i] = -np.inf
+        else:
+            out[i] = np.partition(data[indptr[i] : indptr[i + 1]], m - k)[m - k]
 
 
 @cache
@@ -14,7 +27,7 @@ def product_rows(k):
     The number of columns is a constant, so that the sums of a row stay in registers.
     """
 
-    @cached_njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+    @cached_njit(**_options)
     def rows(indptr, indices, data, X, out, lo, hi):
         sums = np.empty(k, data.dtype)
         for i in range(lo, hi):
