@@ -92,6 +92,23 @@ class TestWeight:
         with pytest.warns(ConvergenceWarning, match="pass a weight"):
             mf.ElasticEmbedding().fit(X)
 
+    @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+    @pytest.mark.parametrize("scale", [0.3, 3.0, 100.0])
+    @pytest.mark.parametrize("d", [1, 2])
+    def test_merged_points_predict_as_well(self, d, scale, form):
+        """At the largest scale most points have no other within the reach of the kernel."""
+        rng = np.random.default_rng(0)
+        Y = scale * (rng.normal(size=(1500, d)) + 3 * rng.integers(3, size=(1500, 1)))
+        X = np.column_stack([np.sin(Y / scale), Y**2 / scale**2]) + 0.3 * rng.normal(
+            size=(1500, 2 * d)
+        )
+        exact, merged = (
+            WeightSearch(form(X), None, merge_above=most)._error(Y) for most in (10**9, 0)
+        )
+        mean, standard_error = exact
+        assert abs(merged[0] - mean) <= 0.2 * standard_error
+        assert merged[1] == pytest.approx(standard_error, rel=0.02)
+
     def test_a_fitted_model_as_a_start(self, X):
         model = mf.ElasticEmbedding().fit(X)
         again = mf.ElasticEmbedding(weight=model.weight_, init=model.embedding_).fit(X)

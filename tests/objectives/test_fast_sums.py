@@ -15,6 +15,7 @@ from manifoldry.objectives import (
     StudentKernel,
     sne,
 )
+from manifoldry.objectives.cell_list import CellList
 from manifoldry.util.threads import threads_allowed
 
 KERNELS = (
@@ -73,6 +74,16 @@ def test_cells_leave_out_only_negligible_pairs(d, weighted):
     np.testing.assert_allclose(
         moments, Exact().moments(kernel, Y, weights), rtol=0, atol=100 * bound
     )
+
+
+def test_points_are_sorted_into_cells_once(monkeypatch):
+    Y, kernel = 300 * np.random.default_rng(0).normal(size=(3000, 2)), GaussianKernel()
+    sort, sorted_ = CellList.of, []
+    monkeypatch.setattr(CellList, "of", lambda *args: sorted_.append(args) or sort(*args))
+    for name, count in (("sums", 1), ("moments", 2)):
+        found, expected = (getattr(e, name)(kernel, Y) for e in (Fastest(), CellSums()))
+        np.testing.assert_array_equal(found[0], expected[0])
+        assert len(sorted_) == 2 * count  # once by each
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

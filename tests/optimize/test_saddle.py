@@ -112,6 +112,8 @@ def test_the_thinnest_axis():
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     assert np.allclose(np.abs(thinnest_axis(Y @ turn)), np.abs(turn[1]), atol=0.05)
     assert np.linalg.norm(thinnest_axis(np.ones((3, 5)))) == pytest.approx(1)
+    many = np.tile(Y, (10_000, 1))  # a square matrix of this order would take 720 GB
+    assert np.allclose(np.abs(thinnest_axis(many)), np.abs(thinnest_axis(Y)))
 
 
 def test_where_lobpcg_fails(monkeypatch):

@@ -99,12 +99,20 @@ class CellSums(ApproximateSums):
         cells = self.cells(kernel, Y, weights)
         if cells is None:
             return self.exact.sums(kernel, Y, weights)
-        return Sums(*self._visit(cells, Y, weights, 1), resolution=1e3 * self.negligible)
+        return self.sums_in(cells, Y, weights)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         cells = self.cells(kernel, Y, weights)
         if cells is None:
             return self.exact.moments(kernel, Y, weights)
+        return self.moments_in(cells, Y, weights)
+
+    def sums_in(self, cells: CellList, Y: Array, weights: Array | None = None) -> Sums:
+        """The sums, given the cells of the points `Y`."""
+        return Sums(*self._visit(cells, Y, weights, 1), resolution=1e3 * self.negligible)
+
+    def moments_in(self, cells: CellList, Y: Array, weights: Array | None = None) -> Array:
+        """The moments, given the cells of the points `Y`."""
         return self._visit(cells, Y, weights, 2)[1]
 
     def cells(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> CellList | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
-from manifoldry.objectives.cell_list import CellSums
+from manifoldry.objectives.cell_list import CellList, CellSums
 from manifoldry.objectives.exact import ApproximateSums
 from manifoldry.objectives.fft_interpolation import FFTInterpolation
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, Kernel
@@ -19,6 +19,8 @@ class ChosenSums(NamedTuple):
 
     pair_sums: PairSums
     reason: str
+    cells: CellList | None = None
+    """The cells of the points, if the sums run over neighboring cells."""
 
 
 class _Costs(NamedTuple):
@@ -74,17 +76,24 @@ class Fastest(ApproximateSums):
             return ChosenSums(self.exact, f"exact: at most exact_up_to={self.exact_up_to} points")
         if d > MAX_COMPILED_DIMENSION:
             return ChosenSums(self.exact, f"exact: more than {MAX_COMPILED_DIMENSION} dimensions")
-        seconds = self._seconds(kernel, Y)
+        seconds, cells = self._seconds(kernel, Y)
         best = min(seconds, key=lambda name: seconds[name])
         others = ", ".join(f"{name} {s:.2g} s" for name, s in seconds.items() if name != best)
         engine = {_EXACT: self.exact, _FFT: self.fft, _CELLS: self.cells}[best]
-        return ChosenSums(engine, f"{best}: {seconds[best]:.1g} s of processor time, {others}")
+        reason = f"{best}: {seconds[best]:.1g} s of processor time, {others}"
+        return ChosenSums(engine, reason, cells if best == _CELLS else None)
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
-        return self.choose(kernel, Y, weights).pair_sums.sums(kernel, Y, weights)
+        chosen = self.choose(kernel, Y, weights)
+        if chosen.cells is not None:
+            return self.cells.sums_in(chosen.cells, Y, weights)
+        return chosen.pair_sums.sums(kernel, Y, weights)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
-        return self.choose(kernel, Y, weights).pair_sums.moments(kernel, Y, weights)
+        chosen = self.choose(kernel, Y, weights)
+        if chosen.cells is not None:
+            return self.cells.moments_in(chosen.cells, Y, weights)
+        return chosen.pair_sums.moments(kernel, Y, weights)
 
     def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
         n, d = Y.shape
@@ -94,20 +103,20 @@ class Fastest(ApproximateSums):
     def without_cache(self) -> Self:
         return replace(self, fft=self.fft.without_cache())
 
-    def _seconds(self, kernel: Kernel, Y: Array) -> dict[str, float]:
-        """Predicted processor time of the alternatives."""
+    def _seconds(self, kernel: Kernel, Y: Array) -> tuple[dict[str, float], CellList | None]:
+        """Predicted processor time of the alternatives, and the cells if they were computed."""
         n, d = Y.shape
         costs = _Costs()
         seconds = {_EXACT: 1e-9 * n**2 * costs.pair}
         nodes = self.fft.n_nodes(kernel, Y)
         if nodes <= self.max_nodes:
             seconds[_FFT] = 1e-9 * (n * costs.mesh_point[d - 1] + nodes * costs.mesh_node)
-        least = 1e-9 * n * costs.cell_point
+        least, cells = 1e-9 * n * costs.cell_point, None
         if least < min(seconds.values()):  # sorting the points into cells takes time
             cells = self.cells.cells(kernel, Y)
             if cells is not None:
                 seconds[_CELLS] = least + 1e-9 * cells.n_pairs * costs.cell_pair
-        return seconds
+        return seconds, cells
 
 
 def default_pair_sums() -> PairSums:

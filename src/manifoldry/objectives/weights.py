@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     canonical,
@@ -17,6 +18,17 @@ from manifoldry.util.validation import (
 def graph_laplacian(W: sparse.csr_array) -> sparse.csr_array:
     """diag(W1) − W."""
     return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
+
+
+def strongest_edges(W: sparse.csr_array, k: int) -> sparse.csr_array:
+    """Symmetric weights, keeping those among the `k` largest of at least one endpoint."""
+    from manifoldry.util.compiled import kth_largest
+
+    least, counts = np.empty(W.shape[0]), np.diff(W.indptr)
+    run_on_rows(kth_largest, W.shape[0], W.indptr, W.data, k, least)
+    kept = W.data >= np.minimum(np.repeat(least, counts), least[W.indices])
+    starts = np.concatenate([[0], np.cumsum(kept)])[W.indptr]
+    return sparse.csr_array((W.data[kept], W.indices[kept], starts), shape=W.shape)
 
 
 def pair_weights(W: Matrix, what: str) -> sparse.csr_array:

@@ -1,7 +1,7 @@
 """Solvers for sparse positive definite systems, chosen by estimated cost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -9,7 +9,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse, estimated_fill
 from manifoldry.eigen.lobpcg import Preconditioner, inverse_diagonal, multigrid
+from manifoldry.optimize.polynomial_inverse import ChebyshevInverse
 from manifoldry.util.memory import available_memory
+from manifoldry.util.sparse_products import product
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, Matrix
 
@@ -30,8 +32,8 @@ class AutoInverse:
 
     Laplacians of low-dimensional manifolds are ill-conditioned, but their factors have little
     fill-in, with 90 neighbors as with 10 (roll of 20 000 points: 1 s, then 0.02 s per solve).
-    Laplacians of high-dimensional data have full factors, but are well-conditioned: conjugate
-    gradients need few iterations with a diagonal preconditioner. All others are solved by conjugate
+    Laplacians of high-dimensional data have full factors, but are well-conditioned: a polynomial
+    approximates the inverse well enough for a search direction. All others are solved by conjugate
     gradients with multigrid.
 
     Parameters
@@ -41,11 +43,13 @@ class AutoInverse:
     dense_fraction : float, default=0.1
         Fraction of nonzero entries above which the factor is dense.
     quick_iterations : int, default=40
-        Number of iterations with a diagonal preconditioner up to which conjugate gradients are
-        faster than solving with a sparse factor, to a residual of 1e-4.
+        Number of conjugate gradient iterations with a diagonal preconditioner up to which a matrix
+        is well-conditioned: to a residual of 1e-4, or of `tol` if its factor has too many entries.
     max_fill : float, default=6.0
         Largest number of entries of a sparse factor, as a multiple of those of the matrix. Rolls
-        have about 4, 10 000 digits 18, for which conjugate gradients take a quarter of the time.
+        have about 4, 10 000 digits 18.
+    ball : int, default=3000
+        Number of points from which the entries of the factor are estimated; 8000 take 9 s.
     bytes_per_entry : float, default=26.0
         Memory of a sparse factor and its transpose in `scipy.sparse.linalg.splu`.
     tol : float, default=0.1
@@ -54,6 +58,8 @@ class AutoInverse:
         digits 1e-4 takes 102 steps to the same minimum as 0.1 takes 106, and three times as long.
     max_iter : int, default=200
         Maximum number of iterations per solve.
+    polynomial : ChebyshevInverse, default=ChebyshevInverse()
+        The approximation for well-conditioned matrices.
 
     Examples
     --------
@@ -68,9 +74,11 @@ class AutoInverse:
     dense_fraction: float = 0.1
     quick_iterations: int = 40
     max_fill: float = 6.0
+    ball: int = 3000
     bytes_per_entry: float = 26.0
     tol: float = 0.1
     max_iter: int = 200
+    polynomial: ChebyshevInverse = field(default=ChebyshevInverse())
 
     def invert(self, A: sparse.csr_array) -> DefiniteInverse:
         """Return a solver for `A`, and why it was chosen."""
@@ -78,14 +86,15 @@ class AutoInverse:
         if n <= self.factor_up_to:
             return self._factorized(A, f"{n} points")
         if self.iterations(A) > self.quick_iterations:
-            fill = estimated_fill(A)
+            fill = estimated_fill(A, ball=self.ball)
             sizes = f"a sparse factor has about {fill:.1e} entries, the matrix {A.nnz:.1e}"
             if fill <= self.max_fill * A.nnz and _fits(fill * self.bytes_per_entry):
                 return self._factorized(A, sizes)
             if self.iterations(A, self.tol) > self.quick_iterations:
                 return self._ill_conditioned(A, sizes)
-        why = "conjugate gradients: few iterations suffice with a diagonal preconditioner"
-        return self._iterated(A, inverse_diagonal(A), why)
+        degree = self.polynomial.degree
+        why = f"polynomial of degree {degree}: the matrix is well-conditioned"
+        return DefiniteInverse(self.polynomial.solver(A), why)
 
     def _ill_conditioned(self, A: sparse.csr_array, sizes: str) -> DefiniteInverse:
         """By multigrid, if pyamg is installed."""
@@ -138,7 +147,7 @@ def conjugate_gradients(
         Z = precondition(R)
         before, energy = energy, np.where(active, (R * Z).sum(axis=0), 1.0)
         P = Z + (energy / before if iteration else 0.0) * P
-        AP = A @ P
+        AP = product(A, P)
         curvature = (P * AP).sum(axis=0)
         length = np.where(active, energy / np.where(active, curvature, 1.0), 0.0)
         X += length * P

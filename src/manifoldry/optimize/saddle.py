@@ -89,7 +89,9 @@ def smallest_curvature(
 
 def thinnest_axis(Y: Array) -> Array:
     """The unit vector (d,) along which an embedding (n, d) extends least."""
-    return np.asarray(np.linalg.svd(to_numpy(double(centered(Y))), full_matrices=True)[2][-1])
+    C = to_numpy(double(centered(Y)))
+    # By the (d, d) covariance, since a singular value decomposition takes memory for n² numbers.
+    return np.asarray(np.linalg.eigh(C.T @ C)[1][:, 0])
 
 
 def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings: int = 40) -> Array:

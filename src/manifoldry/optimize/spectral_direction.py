@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective
+from manifoldry.objectives.weights import strongest_edges
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.optimize.filter import Filter, FilterOperator, Jacobi
 from manifoldry.util.arrays import centered, on_host
@@ -118,15 +119,3 @@ class _InverseOperator(FilterOperator):
     def _solved(self, G: Array) -> Array:
         # The constant vector is an eigenvector; its component of the gradient is rounding error.
         return centered(self._inverse.solve(centered(G)) / self._unit)
-
-
-def strongest_edges(W: sparse.csr_array, k: int) -> sparse.csr_array:
-    """Symmetric weights, keeping those among the `k` largest of at least one endpoint."""
-    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-    order = np.lexsort((-W.data, rows))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order)) - W.indptr[rows]
-    kept = place < k
-    shorter = (W.data[kept], (rows[kept], W.indices[kept]))
-    S = sparse.csr_array(shorter, shape=W.shape)
-    return sparse.csr_array(S.maximum(S.T))

@@ -1,0 +1,42 @@
+"""Compiled loops over the rows of sparse matrices; imported only for large ones."""
+
+from functools import cache
+
+import numpy as np
+
+from manifoldry.util.jit import cached_njit
+
+_options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+
+
+@cached_njit(**_options)
+def kth_largest(indptr, data, k, out, lo, hi):
+    """Fill the k-th largest entry of rows lo to hi, −∞ if a row has fewer."""
+    for i in range(lo, hi):
+        m = indptr[i + 1] - indptr[i]
+        if m < k:
+            out[i] = -np.inf
+        else:
+            out[i] = np.partition(data[indptr[i] : indptr[i + 1]], m - k)[m - k]
+
+
+@cache
+def product_rows(k):
+    """Return the compiled loop that fills rows lo to hi of A·X for k columns.
+
+    The number of columns is a constant, so that the sums of a row stay in registers.
+    """
+
+    @cached_njit(**_options)
+    def rows(indptr, indices, data, X, out, lo, hi):
+        sums = np.empty(k, data.dtype)
+        for i in range(lo, hi):
+            sums[:] = 0
+            for entry in range(indptr[i], indptr[i + 1]):
+                j = np.uint64(indices[entry])  # a signed index could be negative: a branch more
+                for c in range(k):
+                    sums[c] += data[entry] * X[j, c]
+            for c in range(k):
+                out[i, c] = sums[c]
+
+    return rows
