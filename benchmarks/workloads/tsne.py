@@ -54,7 +54,7 @@ def metrics(arrays, result):
 
     X, Y = arrays["X"], result["embedding"].astype(float)
     affinity = Entropic(PERPLEXITY)
-    graph = NeighborGraph.build(X, affinity.neighbors(len(X)))
+    graph = NeighborGraph.build(X, affinity.neighbors(len(X)), search="exact")
     P = affinity.fit(graph).matrix(graph)
     found = {
         "KL": replace(tsne(P / P.sum()), pair_sums=Exact()).value(Y),
