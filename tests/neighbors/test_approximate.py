@@ -197,6 +197,17 @@ def test_clusters_no_larger_than_the_neighborhoods(size, count):
     assert recall(graph, NeighborGraph.build(X, 15, search="exact")) > 0.95
 
 
+@pytest.mark.filterwarnings("ignore:approximate search found")
+def test_points_of_cells_with_too_few_points_are_compared_with_all():
+    rng = np.random.default_rng(0)
+    X = np.repeat(100 * rng.normal(size=(60, 20)), 5, axis=0) + rng.normal(size=(300, 20))
+    indices, distances, _ = ApproximateIndex(X, "", max_work=1).reference_neighbors(X, 30)
+    exact = NeighborGraph.build(X, 30, search="exact").indices.reshape(-1, 30)
+    assert (indices == exact).all(axis=1).mean() > 0.5
+    assert all(len(set(row)) == 30 and i not in row for i, row in enumerate(indices))
+    assert np.isfinite(distances).all()
+
+
 def test_a_projection_that_loses_neighbors_is_not_used():
     """One column in another unit, or one outlier, has nearly all of the variance."""
     X = bent_cloud(4000)

@@ -122,7 +122,7 @@ class ApproximateIndex(BruteIndex):
 
         with one_blas_thread():  # the result must not depend on the number of threads
             map_threads(fill, row_blocks(len(X), X.shape[1], budget=2**20))
-        kept = _kept(Z, sample, truth, _n_candidates(k))
+            kept = _kept(Z, sample, truth, _n_candidates(k))
         return (Z, kept) if kept >= (1 + self.target_recall) / 2 else (X, 1.0)
 
     def _principal_axes(self, X: Array) -> Array | None:
@@ -169,12 +169,14 @@ def _n_candidates(k: int) -> int:
 
 def _kept(Z: Array, sample: IntArray, truth: IntArray, n_candidates: int) -> float:
     """Fraction of the true neighbors that are among the nearest points in the projection."""
-    n_candidates = min(n_candidates, len(Z) - 1)
-    squares = squared_norms(Z)
-    D = squares[None, :] - 2 * Z[sample] @ Z.T  # squared distances up to a constant per row
-    D[np.arange(len(sample)), sample] = np.inf
-    kth = np.partition(D, n_candidates - 1, axis=1)[:, n_candidates - 1]
-    return float((np.take_along_axis(D, truth, axis=1) <= kth[:, None]).mean())
+    last = min(n_candidates, len(Z) - 1) - 1
+    squares, kept = squared_norms(Z), []
+    for rows in row_blocks(len(sample), len(Z)):
+        D = squares - 2 * Z[sample[rows]] @ Z.T  # squared distances up to a constant per row
+        D[np.arange(len(D)), sample[rows]] = np.inf
+        farthest = np.partition(D, last, axis=1)[:, last, None]
+        kept.append(np.take_along_axis(D, truth[rows], axis=1) <= farthest)
+    return float(np.concatenate(kept).mean())
 
 
 def _leading_directions(X: Array, max_projection: int) -> Array:

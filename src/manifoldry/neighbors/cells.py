@@ -89,7 +89,8 @@ class Cells:
         place = np.empty_like(self.order)
         place[self.order] = np.arange(len(self.order), dtype=place.dtype)
         cell_of = np.repeat(np.arange(len(self.centers)), np.diff(self.starts))
-        squares = _center_squares(self.X[place[points]], self.centers)
+        with one_blas_thread():
+            squares = _center_squares(self.X[place[points]], self.centers)
         nearest = np.argsort(squares, axis=1, kind="stable")
         ranks = np.argsort(nearest, axis=1)  # of each cell for each point
         found = np.take_along_axis(ranks, cell_of[place[neighbors]], axis=1)
