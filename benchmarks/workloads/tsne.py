@@ -31,6 +31,24 @@ def components(n):
     return {"X": PCA(COMPONENTS).fit_transform(X.astype("float64")), "_labels": y}
 
 
+def between_neighbors(n):
+    """MNIST in its first components, and points between its rows and one of ten neighbors."""
+    import numpy as np
+
+    from manifoldry import NeighborGraph
+
+    digits, rng = components(70_000)["X"].astype("float32"), np.random.default_rng(0)
+    graph = NeighborGraph.build(digits, 10)
+    neighbors, lengths = (a.reshape(-1, 10) for a in (graph.indices, graph.distances))
+    i = rng.integers(0, len(digits), n - len(digits))
+    j = neighbors[i, rng.integers(0, 10, len(i))]
+    t = rng.random((len(i), 1), dtype="float32")
+    X = digits[i] + t * (digits[j] - digits[i])
+    noise = 0.3 * np.median(lengths[:, 0]) / COMPONENTS**0.5
+    X += noise * rng.standard_normal(X.shape, dtype="float32")
+    return {"X": rng.permutation(np.concatenate([digits, X]))}
+
+
 def sklearn(method):
     options = {"perplexity": PERPLEXITY, "init": "pca", "random_state": 0, "n_jobs": -1}
     return fitted("sklearn.manifold", "TSNE", method=method, **options)
@@ -62,6 +80,22 @@ def metrics(arrays, result):
         "1-NN": knn_accuracy(Y, arrays["_labels"], n_neighbors=1),
     }
     return found if len(X) > ALL_RANKS else {**found, "area": coranking(X, Y).area}
+
+
+def metrics_of_many(arrays, result):
+    """The divergence by approximate sums, and the trustworthiness of a sample of the points."""
+    from manifoldry.metrics import trustworthiness
+
+    X, Y = (A[:: len(A) // 5000] for A in (arrays["X"], result["embedding"]))
+    return {"KL": float(result["loss"]), "trust": trustworthiness(X, Y)}
+
+
+def million(X):
+    from manifoldry import TSNE
+
+    yield
+    model = TSNE(perplexity=PERPLEXITY).fit(X)
+    return {"embedding": model.embedding_, "loss": model.loss_}
 
 
 OURS = Contestant("TSNE", fitted("manifoldry", "TSNE", perplexity=PERPLEXITY))
@@ -97,5 +131,10 @@ WORKLOADS = [
     _workload(  # scikit-learn's takes ten minutes
         "mnist-70k", partial(components, 70_000), "MNIST in 50 principal components",
         (OURS, *APPROXIMATE[1:]), FLOORS[:1],
+    ),
+    Workload(
+        "tsne-million", "t-SNE of 1 000 000 points between digits, perplexity 30",
+        partial(between_neighbors, 1_000_000), (Contestant("TSNE", million),), metrics_of_many,
+        timeout=2400.0,
     ),
 ]  # fmt: skip
