@@ -257,7 +257,13 @@ FAULTS = [
     Fault("extension/new_points.py", "attraction is not in proportion to repulsion",
           "excess = excess - objective.log_scale",
           "pass"),
+    Fault("base/embedder.py", "all rows are transformed at once",
+          "for block in streaming_blocks(rows):",
+          "for block in [slice(0, rows.shape[0])]:"),
     # ---- objectives
+    Fault("objectives/position_sums.py", "unreliable sums are interpolated",
+          "rest = np.flatnonzero(~reliable)",
+          "rest = np.flatnonzero(reliable & ~reliable)"),
     Fault("objectives/exact.py", "gradient without the derivative of the kernel",
           "kernel.times_derivative(K, D) if order == 1",
           "K if order == 1"),

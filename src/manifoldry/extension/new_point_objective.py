@@ -84,6 +84,12 @@ class NewPointObjective:
         blocks = map_threads(lambda b: self._at(Z[b], rows[b], sums.take(b)), parts)
         return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
 
+    def attraction(self, Z: Array, rows: IntArray) -> Array:
+        """Attraction Σ pφ of the new points `rows` at the positions `Z`, without the repulsion."""
+        blocks = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
+        parts = [self._attraction(Z[block], rows[block])[0] for block in blocks]
+        return np.concatenate([np.empty(0), *parts])
+
     @cached_property
     def total_affinity(self) -> Array:
         """Sum of the affinities of every new point."""
@@ -166,6 +172,13 @@ class Minima(NamedTuple):
     gradients: Array  # (n, d)
     converged: NDArray[np.bool_]
     n_iter: IntArray
+
+    @classmethod
+    def empty(cls, n: int, d: int) -> "Minima":
+        """Results of n searches that were left out: their values are infinite."""
+        zeros = np.zeros((n, d))
+        infinite = np.full(n, np.inf)
+        return cls(zeros, infinite, zeros.copy(), np.zeros(n, bool), np.zeros(n, np.intp))
 
 
 def minimize_each(

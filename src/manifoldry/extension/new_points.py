@@ -12,7 +12,7 @@ from scipy.spatial import ConvexHull, QhullError
 from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.affinity_rows import AffinityRows
 from manifoldry.extension.base import Extension, warn_if_not_converged
-from manifoldry.extension.new_point_objective import NewPointObjective, minimize_each
+from manifoldry.extension.new_point_objective import Minima, NewPointObjective, minimize_each
 from manifoldry.objectives.pairwise import NewPointTerms
 from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
@@ -114,12 +114,9 @@ class NewPointOptimizer:
             Y, P, self.problem, repulsion_weights, log_scale, self._position_sums
         )
         starts, scale, centers = self._starts(objective)
-        n_starts, n, d = starts.shape
-        rows = np.tile(np.arange(n), n_starts)
-        ends = minimize_each(
-            objective, starts.reshape(-1, d), rows, scale.ravel(), centers.reshape(-1, d)
-        )
-        best = first_minimum(ends.values.reshape(n_starts, n))
+        ends = self._search(objective, starts, scale, centers)
+        n = P.shape[0]
+        best = first_minimum(ends.values.reshape(-1, n))
         chosen = best * n + np.arange(n)
         solution = NewPointSolution(
             ends.positions[chosen],
@@ -132,6 +129,40 @@ class NewPointOptimizer:
         if self.problem.normalizer.holds_new_points:
             return solution
         return self._within_reach(objective, solution, starts[0])
+
+    def _search(
+        self, objective: NewPointObjective, starts: Array, scale: Array, centers: Array
+    ) -> Minima:
+        """Search from all starts; values are infinite for searches that were left out.
+
+        Searches from outside the embedding are left out if the attraction alone exceeds, half way
+        from the neighbors' mean to the start, the best value found before: then no position as far
+        from the mean is better, and a search could only return to a minimum among the neighbors.
+        """
+        n_starts, n, d = starts.shape
+        rows = np.tile(np.arange(n), n_starts)
+        Z = starts.reshape(-1, d)
+        ends = Minima.empty(len(rows), d)
+        n_outside = self.n_outside if self.outside else 0
+        inside = np.arange(len(rows) - n_outside * n)
+
+        def search(which: IntArray) -> None:
+            centers_there = centers.reshape(-1, d)[which]
+            found = minimize_each(
+                objective, Z[which], rows[which], scale.ravel()[which], centers_there
+            )
+            for part, new in zip(ends, found, strict=True):
+                part[which] = new
+
+        search(inside)
+        rest = np.arange(len(inside), len(rows))
+        if len(rest):
+            best, mean = ends.values.reshape(n_starts, n).min(axis=0), centers.reshape(-1, d)
+            lowest = objective.attraction((mean[rest] + Z[rest]) / 2, rows[rest])
+            rest = rest[lowest < best[rows[rest]]]
+        if len(rest):
+            search(rest)
+        return ends
 
     def _within_reach(
         self, objective: NewPointObjective, solution: NewPointSolution, inside: Array

@@ -13,9 +13,14 @@ from manifoldry.objectives.compiled import exp_minus64, log_of
 from manifoldry.util.jit import cached_njit
 
 _options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "reassoc"}}
-# Kernels of points farther than the nearest are left out below e^−40 of its kernel, which is less
-# than the rounding error of the sum.
-_NEGLIGIBLE = 40.0
+# Gaussian kernels below e^−36 of that of the nearest point, the rounding error, are left out.
+_NEGLIGIBLE = 36.0
+
+
+@cached_njit(**_options)
+def off(x, start, width):
+    """Distance of x from the interval that begins at `start`."""
+    return max(start - x, x - start - width, 0.0)
 
 
 @cache
@@ -53,9 +58,16 @@ def position_loop(d):
                     strip = a * count[1] + b
                     start, stop = starts[strip], starts[strip + 1]
                     if rate is None:
-                        along = Y[d - 1, start:stop]
-                        stop = start + np.searchsorted(along, last + radius, "right")
-                        start = start + np.searchsorted(along, last - radius)
+                        reach = near + _NEGLIGIBLE
+                        if d > 1:
+                            gap = off(x, low[0] + a * width[0], width[0])
+                            reach -= gap * gap
+                        if d > 2:
+                            gap = off(y, low[1] + b * width[1], width[1])
+                            reach -= gap * gap
+                        half, along = sqrt(max(reach, 0.0)), Y[d - 1, start:stop]
+                        stop = start + np.searchsorted(along, last + half, "right")
+                        start = start + np.searchsorted(along, last - half)
                     for j in range(start, stop):
                         dx = x - Y[0, j]
                         dy = y - Y[1, j] if d > 1 else 0.0
