@@ -81,6 +81,16 @@ def test_a_sample_finds_a_start_as_good():
     assert not np.allclose(isomap, every.found["Isomap"][1], rtol=1e-3)  # from landmarks
 
 
+def test_the_elastic_start_of_a_sample_places_the_other_points():
+    search = start_search(elastic_up_to=80)
+    search.best()
+    assert list(search.found) == ["ElasticEmbedding of 80 points", "Isomap", "pca"]
+    value, Y = search.found["ElasticEmbedding of 80 points"]
+    assert Y.shape == (200, 2)
+    assert search.objective.value(Y) == pytest.approx(value)
+    assert value < 0.02 * search.objective.variance
+
+
 def test_memory_is_planned_before_the_first_start(monkeypatch):
     def refuse(n_bytes, what, remedy):
         assert n_bytes >= 8 * 200 * 200

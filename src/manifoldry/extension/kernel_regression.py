@@ -8,7 +8,7 @@ import numpy as np
 from manifoldry.extension.regression_derivatives import (
     RegressionDerivatives,
     Sources,
-    squared_distances,
+    distances_within_reach,
 )
 from manifoldry.objectives.nearby_sources import NearbySources
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
@@ -72,7 +72,7 @@ class KernelRegressionMap:
         Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1]))
         for rows, sources in self._blocks(Z):
-            D = squared_distances(Z[rows], sources.positions, self._reach)
+            D = distances_within_reach(Z[rows], sources.positions, self._reach)
             out[rows] = as_kernel(self.kernel).weights(D).weights @ sources.centered
         return out + self.mean
 

@@ -42,8 +42,8 @@ class Sources(NamedTuple):
     """Centered data, (n_sources, n_features)."""
 
 
-def squared_distances(Z: Array, positions: Array, reach: float) -> Array:
-    """Squared distances; infinite if they exceed the smallest of a row by more than `reach`.
+def distances_within_reach(Z: Array, positions: Array, reach: float) -> Array:
+    """Squared distances, infinite if they exceed the smallest of a row by more than `reach`.
 
     Which sources count for a position must not depend on the positions that are processed with it.
     """
@@ -72,7 +72,7 @@ class RegressionDerivatives:
         cls, kernel: RegressionKernel, sources: Sources, Z: Array, reach: float
     ) -> "RegressionDerivatives":
         """Derivatives at positions `Z`, without sources beyond the `reach` of the kernel."""
-        return cls(kernel, sources, Z, squared_distances(Z, sources.positions, reach))
+        return cls(kernel, sources, Z, distances_within_reach(Z, sources.positions, reach))
 
     def expand(self, targets: Array) -> Expansion:
         """Residuals and derivatives of f; `targets` are relative to the mean of the data."""

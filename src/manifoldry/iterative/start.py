@@ -132,7 +132,7 @@ def starting_map(
 
     Some `noise`, as a fraction of the standard deviation, separates points that coincide.
     """
-    shape = (graph.n_query, n_components)
+    shape = (data.n_samples, n_components)
     if isinstance(init, str) and init == "random":
         return _noise(shape, rng)
     with ignoring(ManifoldryWarning):  # a start need not be a good embedding
