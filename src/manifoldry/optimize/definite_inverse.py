@@ -93,7 +93,7 @@ class AutoInverse:
             if self.iterations(A, self.tol) > self.quick_iterations:
                 return self._ill_conditioned(A, sizes)
         degree = self.polynomial.degree
-        why = f"polynomial of degree {degree}: the matrix is well-conditioned"
+        why = f"polynomial of degree {degree}: conjugate gradients would need few iterations"
         return DefiniteInverse(self.polynomial.solver(A), why)
 
     def _ill_conditioned(self, A: sparse.csr_array, sizes: str) -> DefiniteInverse:

@@ -69,7 +69,7 @@ class ChebyshevInverse:
         inverse = 1 / single.diagonal()[:, None]
 
         def solve(B: Array) -> Array:
-            scale = np.abs(B).max(axis=0)
+            scale = np.array([np.abs(b).max() for b in B.T])  # faster than by axis=0
             scale[scale == 0] = 1.0
             X = self._iterate(single, inverse, (B / scale).astype(np.float32))
             return np.asarray(X * scale)
