@@ -80,8 +80,8 @@ class UKR(IterativeEmbedder):
         as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
         are scaled to the smallest leave-one-out error. ``"auto"`` tries the elastic embedding,
         Isomap and principal components, and takes the one with the smallest error. For more than
-        2000 points Isomap has landmarks; for more than 20 000, the elastic embedding is that of
-        20 000 of them, and the others are placed between their nearest.
+        2000 points Isomap has landmarks; for more than 20 000, the elastic embedding is optimized
+        without the spectral direction.
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
         :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
