@@ -87,8 +87,7 @@ class UKR(IterativeEmbedder):
         error; an array of shape (n_samples, n_components), which is used as it is; or a fitted
         model. ``"auto"`` tries the elastic embedding, Isomap and principal components, and takes
         the one with the smallest error. For more than 2000 points Isomap has landmarks; for more
-        than 20 000, the elastic embedding is that of 20 000 of them, and the others are placed
-        between their nearest.
+        than 20 000, the elastic embedding is optimized without the spectral direction.
         {fitted_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an

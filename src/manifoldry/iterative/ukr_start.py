@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from manifoldry.base.input import Input, Points
+from manifoldry.base.input import Input
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import starting_map
-from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.leave_one_out import minimize_over_scale
 from manifoldry.objectives.transformed import Boxed, Resized
+from manifoldry.optimize.filter import Jacobi
 from manifoldry.optimize.homotopy import Homotopy, HomotopyRun, Path
 from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import Optimizer, Solution
@@ -31,7 +31,8 @@ class StartSearch:
     The objective is the leave-one-out error plus the penalty of isolated points. In the study of
     the defaults the start with the smallest value led to the best embedding, or to an equally good
     one. For more than `exact_up_to` points it is estimated from a sample of them, and Isomap uses
-    landmarks. The elastic embedding is that of at most `elastic_up_to` points.
+    landmarks. Beyond `spectral_up_to`, the elastic embedding has the filter :class:`Jacobi`: the
+    linear systems of the spectral direction would take most of the time.
 
     Parameters
     ----------
@@ -56,18 +57,14 @@ class StartSearch:
     sample: int = 1000  # number of points whose errors estimate the value beyond
     patience: int = 4  # number of scales without improvement beyond, each 1.2 to 1.6 times the next
     n_landmarks: int = 500  # of Isomap beyond
-    elastic_up_to: int = 20_000  # points of the elastic embedding
-    placed_by: int = 3  # nearest of these points between which the others are placed
+    spectral_up_to: int = 20_000  # points up to which the elastic embedding has a spectral filter
 
     def scaled(self, init: str | BaseEstimator) -> Array:
         """One start, scaled to the smallest value of the objective."""
-        name = init if isinstance(init, str) else type(init).__name__
         Y = starting_map(init, self.data, self.graph, self.n_components, self.rng)
-        return self._scale(name, Y)
-
-    def _scale(self, name: str, Y: Array) -> Array:
         patience = self.patience if len(Y) > self.exact_up_to else None
         scale, value = minimize_over_scale(self.value, Y, patience=patience)
+        name = init if isinstance(init, str) else type(init).__name__
         self.found[name] = value, scale * Y
         return scale * Y
 
@@ -82,9 +79,8 @@ class StartSearch:
         remedy = "pass init='pca'"
         # Before the first start, since others need more memory.
         plan_memory(self._bytes, f"the starts of {self.graph.n_query} points", remedy)
-        with memory_remedy(remedy):
-            self._elastic()
-            for init in self._candidates():
+        for init in self._candidates():
+            with memory_remedy(remedy):
                 self.scaled(init)
         return min(self.found.values(), key=lambda found: found[0])[1]
 
@@ -103,29 +99,18 @@ class StartSearch:
         n = self.graph.n_query
         return 24.0 * n * (self._landmarks or n)
 
-    def _elastic(self) -> Array:
-        """The elastic embedding of all points, or of a sample with the others at their neighbors.
-
-        The linear systems of the elastic embedding take most of the time for many points.
-        """
-        from manifoldry.iterative.elastic_embedding import ElasticEmbedding
-
-        search = LBFGS(SpectralDirection(), stopping=Stopping(tol=self.elastic_tol))
-        elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", optimizer=search)
-        n, points = self.graph.n_query, self.data.points
-        rows = spread_rows(n, self.elastic_up_to)
-        if len(rows) == n or points is None:
-            return self.scaled(elastic)
-        sample = points[rows]
-        Y = starting_map(elastic, Points(sample), self.graph, self.n_components, self.rng)
-        nearest = choose_index(sample).nearest(points, self.placed_by)[0]
-        return self._scale(f"ElasticEmbedding of {len(rows)} points", Y[nearest].mean(axis=1))
-
     def _candidates(self) -> list[str | BaseEstimator]:
+        from manifoldry.iterative.elastic_embedding import ElasticEmbedding
         from manifoldry.spectral.isomap import Isomap
 
-        k = min(self.geodesic_neighbors, self.graph.n_query - 1)
-        return [Isomap(n_neighbors=k, n_landmarks=self._landmarks), "pca"]
+        n = self.graph.n_query
+        search = LBFGS(
+            SpectralDirection() if n <= self.spectral_up_to else Jacobi(),
+            stopping=Stopping(tol=self.elastic_tol),
+        )
+        elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", optimizer=search)
+        k = min(self.geodesic_neighbors, n - 1)
+        return [elastic, Isomap(n_neighbors=k, n_landmarks=self._landmarks), "pca"]
 
 
 Search = Callable[[Objective, Array, Monitor], Solution]
