@@ -20,8 +20,8 @@ class ChebyshevInverse:
     two. On those from 2/`condition` to 2 the polynomial is close to the inverse; smaller ones,
     which belong to joint movements of many points, are filtered as if they were about as large as
     the lower end. Weak edges are left out of the matrix. For elastic embeddings of 10 000 digits
-    searches take 1.4 times as many steps as with conjugate gradients, to the same minimum, and a
-    step a tenth of the time.
+    searches take 1.4 times as many steps as with conjugate gradients, to the same minimum, and
+    half of the time.
 
     Unlike conjugate gradients it is the same linear operator for every gradient, as L-BFGS
     assumes. It is symmetric and, since the degree of 1 − λ·p(λ) is odd, positive definite.
