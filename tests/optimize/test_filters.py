@@ -259,6 +259,9 @@ def test_the_polynomial_is_close_to_the_inverse_where_it_should_be(graph, rng):
     filtered = V.T * A.diagonal() @ P * A.diagonal() @ V  # p(λ) on the diagonal
     assert (np.diag(filtered) > 0).all()
     np.testing.assert_allclose(filtered, np.diag(np.diag(filtered)), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        rule.solver(A)(np.eye(n)[:, :2] * [1e-200, 0])[:, 0] * 1e200, P[:, 0]
+    )
     near = values >= 2 / rule.condition
     middle = (rule.condition + 1) / (rule.condition - 1)
     bound = 1 / np.cosh(rule.degree * np.arccosh(middle)) + 1e-4

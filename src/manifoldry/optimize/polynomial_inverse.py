@@ -8,7 +8,7 @@ from scipy import sparse
 
 from manifoldry.objectives.weights import graph_laplacian, strongest_edges, without_diagonal
 from manifoldry.util.checks import check_count, check_positive
-from manifoldry.util.sparse_products import product
+from manifoldry.util.sparse_products import loop_over_rows
 from manifoldry.util.typing import Array
 
 
@@ -20,8 +20,8 @@ class ChebyshevInverse:
     two. On those from 2/`condition` to 2 the polynomial is close to the inverse; smaller ones,
     which belong to joint movements of many points, are filtered as if they were about as large as
     the lower end. Weak edges are left out of the matrix. For elastic embeddings of 10 000 digits
-    searches take 1.4 times as many steps as with conjugate gradients, to the same minimum, and a
-    step a tenth of the time.
+    searches take 1.4 times as many steps as with conjugate gradients, to the same minimum, and
+    half of the time.
 
     Unlike conjugate gradients it is the same linear operator for every gradient, as L-BFGS
     assumes. It is symmetric and, since the degree of 1 − λ·p(λ) is odd, positive definite.
@@ -66,13 +66,13 @@ class ChebyshevInverse:
     def solver(self, A: sparse.csr_array) -> Callable[[Array], Array]:
         """Return the function that multiplies (n, k) arrays by the approximate inverse."""
         single = sparse.csr_array(self._strongest(A), dtype=np.float32)
-        inverse = 1 / single.diagonal()[:, None]
+        inverse = 1 / single.diagonal()
 
         def solve(B: Array) -> Array:
             scale = np.array([np.abs(b).max() for b in B.T])  # faster than by axis=0
             scale[scale == 0] = 1.0
-            X = self._iterate(single, inverse, (B / scale).astype(np.float32))
-            return np.asarray(X * scale)
+            R = np.ascontiguousarray(B / scale, dtype=np.float32)
+            return np.asarray(self._iterate(single, inverse, R) * scale)
 
         return solve
 
@@ -85,13 +85,15 @@ class ChebyshevInverse:
 
     def _iterate(self, A: sparse.csr_array, inverse: Array, R: Array) -> Array:
         """Chebyshev's iteration from zero; its residual `R` begins as the right-hand side."""
+        from manifoldry.util.compiled import chebyshev_rows
+
         middle, half = 1 + 1 / self.condition, 1 - 1 / self.condition  # of the interval up to two
-        ratio = half / middle
-        step = inverse * R / np.float32(middle)
-        X = step.copy()
+        ratio, loop = half / middle, chebyshev_rows(R.shape[1])
+        step = inverse[:, None] * R / np.float32(middle)
+        X, new = step.copy(), np.empty_like(step)
         for _ in range(self.degree - 1):
-            R -= product(A, step)
             last, ratio = ratio, 1 / (2 * middle / half - ratio)
-            step = np.float32(ratio * last) * step + np.float32(2 * ratio / half) * (inverse * R)
-            X += step
+            factors = np.float32(ratio * last), np.float32(2 * ratio / half)
+            loop_over_rows(loop, A, inverse, step, *factors, R, X, new)
+            step, new = new, step
         return X

@@ -40,3 +40,28 @@ def product_rows(k):
                 out[i, c] = sums[c]
 
     return rows
+
+
+@cache
+def chebyshev_rows(k):
+    """Return the compiled loop over rows lo to hi of a step of Chebyshev's iteration, k columns.
+
+    R ← R − A·step, new ← a·step + b·inverse∘R, X ← X + new. Separate passes over these arrays
+    would take longer than the product.
+    """
+
+    @cached_njit(**_options)
+    def rows(indptr, indices, data, inverse, step, a, b, R, X, new, lo, hi):
+        sums = np.empty(k, data.dtype)
+        for i in range(lo, hi):
+            sums[:] = 0
+            for entry in range(indptr[i], indptr[i + 1]):
+                j = np.uint64(indices[entry])
+                for c in range(k):
+                    sums[c] += data[entry] * step[j, c]
+            for c in range(k):
+                R[i, c] -= sums[c]
+                new[i, c] = a * step[i, c] + b * inverse[i] * R[i, c]
+                X[i, c] += new[i, c]
+
+    return rows

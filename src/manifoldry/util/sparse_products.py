@@ -1,6 +1,7 @@
 """Products of sparse matrices with a few columns, by compiled loops on several threads."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -33,10 +34,16 @@ def product(A: sparse.csr_array, X: Array) -> Array:
     if len(X) != A.shape[1]:  # compiled loops do not check bounds
         raise ValueError(f"X has {len(X)} rows, but the matrix has {A.shape[1]} columns")
     out = np.empty((A.shape[0], X.shape[1]), dtype=A.dtype)
-    loop, fixed = product_rows(X.shape[1]), (A.indptr, A.indices, A.data, X, out)
-    # Parts have similar numbers of entries.
+    loop_over_rows(product_rows(X.shape[1]), A, X, out)
+    return out
+
+
+def loop_over_rows(loop: Any, A: sparse.csr_array, *arguments: Any) -> None:
+    """Call a compiled loop on parts of the rows of `A` with similar numbers of entries.
+
+    Its arguments are the three arrays of the matrix, the `arguments` and the range of rows.
+    """
     wanted = np.linspace(0, A.nnz, _PARTS + 1)
     bounds = np.searchsorted(A.indptr, wanted[1:-1]).clip(0, A.shape[0])
     parts = pairwise([0, *bounds.tolist(), A.shape[0]])
-    map_threads(lambda part: loop(*fixed, *part), parts)
-    return out
+    map_threads(lambda part: loop(A.indptr, A.indices, A.data, *arguments, *part), parts)
