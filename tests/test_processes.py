@@ -16,9 +16,10 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="there are no forks and si
 
 COMPILED = """
     import numpy as np
-    from manifoldry.neighbors.compiled import squared_distance
-    X = np.arange(6, dtype=np.float32).reshape(2, 3)
-    assert squared_distance(X, 0, 1) == 27
+    from manifoldry.neighbors.compiled import lengths
+    X, out = np.array([[0.0, 0.0], [3.0, 4.0]]), np.empty(1)
+    lengths(X, X, np.array([0]), np.array([1]), 1.0, out)
+    assert out == 5
 """
 
 
