@@ -78,7 +78,7 @@ def plot_trace(
     """Plot the objective against the number of evaluations.
 
     It shows whether an optimization converged. Where the objective itself changes, at a new
-    parameter of a homotopy or at the end of t-SNE's exaggeration, the curve is interrupted by a
+    parameter of a homotopy or of t-SNE's exaggeration, the curve is interrupted by a
     line labeled with the new parameter.
 
     Parameters
@@ -105,8 +105,8 @@ def plot_trace(
     >>> from manifoldry.plotting import plot_trace
     >>> X = make_swiss_roll(80, random_state=0).X
     >>> ax = plot_trace(TSNE(max_iter=50, early_exaggeration=4).fit(X))
-    >>> len(ax.lines)  # a curve with exaggeration, one without, and the line between them
-    3
+    >>> len(ax.lines)  # a curve for each of six exaggerations and one without, with lines between
+    13
     """
     steps = read_trace(trace)
     if log and steps["value"].min() <= 0:
