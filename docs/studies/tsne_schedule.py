@@ -1,6 +1,7 @@
 """How many steps t-SNE needs, and of which kind: ``python docs/studies/tsne_schedule.py``.
 
-It takes about ten minutes on one core. Every schedule starts from the same principal components.
+It takes about ten minutes on one core; options set the perplexity and the degrees of freedom. Every
+schedule starts from the same principal components.
 Columns: evaluations of the objective, divergence KL(P‖Q), standard deviation of the map,
 trustworthiness, and the fraction of ten nearest neighbors that are among those in the map.
 """
@@ -30,15 +31,15 @@ def by_degree(rate, momentum, n_iter, settling=25):
 USUAL = EarlyExaggeration(12.0, 250, n_levels=1)  # constant, as van der Maaten and Hinton have it
 SCHEDULES = {
     "750 steps, constant": (USUAL, Momentum(stopping=Stopping(max_iter=500))),
-    "250 long steps, constant": (EarlyExaggeration(12.0, 125, n_levels=1), by_degree(4, 0.95, 125)),
-    "6 levels, rate 2": (EarlyExaggeration(), by_degree(2, 0.95, 125)),
-    "6 levels, rate 3 (default)": (EarlyExaggeration(), by_degree(3, 0.95, 125)),
-    "6 levels, rate 4": (EarlyExaggeration(), by_degree(4, 0.95, 125)),
-    "6 levels, not settled": (EarlyExaggeration(), by_degree(3, 0.95, 125, settling=0)),
-    "6 levels, momentum 0.9": (EarlyExaggeration(), by_degree(3, 0.9, 125)),
-    "6 levels, 500 steps": (EarlyExaggeration(), by_degree(3, 0.95, 380)),
-    "3 levels": (EarlyExaggeration(n_levels=3), by_degree(3, 0.95, 125)),
-    "12 levels": (EarlyExaggeration(n_levels=12), by_degree(3, 0.95, 125)),
+    "250 long steps, constant": (EarlyExaggeration(12.0, 125, n_levels=1), by_degree(4, 0.95, 160)),
+    "6 levels, rate 2 (default)": (EarlyExaggeration(), by_degree(2, 0.95, 160)),
+    "6 levels, rate 3": (EarlyExaggeration(), by_degree(3, 0.95, 160)),
+    "6 levels, rate 4": (EarlyExaggeration(), by_degree(4, 0.95, 160)),
+    "6 levels, not settled": (EarlyExaggeration(), by_degree(2, 0.95, 160, settling=0)),
+    "6 levels, momentum 0.9": (EarlyExaggeration(), by_degree(2, 0.9, 160)),
+    "6 levels, 620 steps": (EarlyExaggeration(), by_degree(2, 0.95, 500)),
+    "3 levels": (EarlyExaggeration(n_levels=3), by_degree(2, 0.95, 160)),
+    "12 levels": (EarlyExaggeration(n_levels=12), by_degree(2, 0.95, 160)),
 }
 
 
@@ -72,12 +73,16 @@ def recall(X, Y, k=10):
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--perplexity", type=float)
+    parser.add_argument("--dof", type=float, default=1.0)
     parser.add_argument("names", nargs="*", default=list(DATA), help="data sets")
-    for name in parser.parse_args().names:
+    options = parser.parse_args()
+    kernel = {"perplexity": options.perplexity, "degrees_of_freedom": options.dof}
+    for name in options.names:
         X = sample(DATA[name]())
         print(f"{name}, {len(X)} points")
         for label, (early, optimizer) in SCHEDULES.items():
-            model = mf.TSNE(early_exaggeration=early, optimizer=optimizer).fit(X)
+            model = mf.TSNE(early_exaggeration=early, optimizer=optimizer, **kernel).fit(X)
             Y = model.embedding_
             figures = (model.loss_, Y.std(), metrics.trustworthiness(X, Y), recall(X, Y))
             print(

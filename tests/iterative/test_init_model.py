@@ -186,3 +186,12 @@ def test_models_that_do_not_fit(X):
         mf.SNE(init=Given(np.zeros((90, 2))).fit(X)).fit(X)
     with pytest.raises(ValueError, match="X has 3 features, but PCA is expecting 2 features"):
         mf.SNE(init=decomposition.PCA(2).fit(X[:, :2])).fit(X)
+
+
+def test_a_model_is_not_its_own_start(X):
+    """It ended in endless recursion, also of get_params afterwards."""
+    model = mf.TSNE(max_iter=5).fit(X)
+    model.init = model
+    with pytest.raises(ValueError, match=r"itself.*TSNE\(init=model\)"):
+        model.fit(X)
+    assert model.get_params()["init"] is None

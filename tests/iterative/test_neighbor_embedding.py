@@ -10,6 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import manifoldry as mf
 from manifoldry.exceptions import (
+    ConvergenceWarning,
     DisconnectedGraphWarning,
     RankWarning,
     UniformAffinityWarning,
@@ -127,6 +128,22 @@ class TestTSNE:
         assert np.isclose(divergence_of(reference.embedding_), reference.kl_divergence_, rtol=1e-4)
         model = mf.TSNE(perplexity=30).fit(X)
         assert divergence_of(model.embedding_) < reference.kl_divergence_
+
+    @pytest.mark.parametrize("options", [{"degrees_of_freedom": 30.0}, {"perplexity": 2}])
+    def test_long_steps_do_not_diverge(self, options):
+        """Where attraction does not weaken with distance, or points have few neighbors."""
+        X = load_digits().data[:200]
+        minimum = mf.TSNE(**options, optimizer="lbfgs", max_iter=300).fit(X).loss_
+        assert mf.TSNE(**options).fit(X).loss_ < 1.05 * minimum
+
+    def test_wide_starts_are_searched_in_double_precision(self):
+        """In single precision, squares overflowed and the divergence was negative."""
+        X = np.random.default_rng(0).normal(size=(2100, 5))
+        with pytest.warns(ConvergenceWarning, match="too large"):
+            model = mf.TSNE(
+                init=1e30 * X[:, :2], perplexity=5, max_iter=2, early_exaggeration=1
+            ).fit(X)
+        assert model.loss_ > 0
 
     def test_heavier_tails_part_clusters_further(self, X):
         """Relative to the nearest neighbors, the map of one degree of freedom is wider."""

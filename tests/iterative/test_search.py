@@ -298,7 +298,7 @@ def spelled(model):
         mf.SymmetricSNE: "homotopy",
         mf.TSNE: Momentum(
             Jacobi(),
-            learning_rate=3.0,
+            learning_rate=2.0,
             momentum=0.95,
             settling_steps=25,
             stopping=Stopping(max_iter=500, value_tol=1e-5),

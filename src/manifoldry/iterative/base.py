@@ -205,6 +205,12 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         """Check the parameters of the search before the data are processed."""
         Callback.of(self.callback)
         self._optimizer()
+        if self.init is self:  # clone and get_params would never end
+            self.init = None
+            raise ValueError(
+                "init is this estimator itself, and was reset to None; pass the fitted model to a "
+                f"new one, {type(self).__name__}(init=model)"
+            )
 
     def _phases(self, posed: Any) -> list[Phase]:
         """The searches of the fit, from which progress and time are predicted."""

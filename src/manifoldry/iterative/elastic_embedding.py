@@ -10,7 +10,7 @@ from scipy import sparse
 from manifoldry.affinity.base import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning, warn
 from manifoldry.extension.affinity_rows import AffinityRows, KernelRows
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
@@ -242,6 +242,14 @@ class ElasticEmbedding(NeighborEmbedder):
             return self.repulsion
         check_option("repulsion", self.repulsion, ("auto", "squared_distance", "uniform"))
         known, few = data.points is not None, data.n_samples <= self._pairs_kept
+        if self.repulsion == "auto" and known and not few:
+            warn(
+                f"repulsion is uniform, because there are {data.n_samples} points, more than "
+                f"{self._pairs_kept}; repulsion='squared_distance' usually separates clusters "
+                "better, but takes time and memory proportional to n². Pass it, or fit a sample "
+                "and transform the others; repulsion='uniform' avoids this warning",
+                ManifoldryWarning,
+            )
         if self.repulsion == "uniform" or (self.repulsion == "auto" and not (known and few)):
             return "uniform"
         if not known:

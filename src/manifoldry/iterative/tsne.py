@@ -73,14 +73,15 @@ class TSNE(NeighborEmbedder):
         :class:`~manifoldry.optimize.Homotopy`, which lowers the exaggeration from
         `early_exaggeration` to one in many steps; `init` is not used then. By default gradient
         descent with a momentum of 0.95,
-        ``Momentum(Jacobi(), learning_rate=3.0, momentum=0.95, settling_steps=25)``. With momentum,
-        searches of more than 2000 points are in single precision.
+        ``Momentum(Jacobi(), learning_rate=2.0, momentum=0.95, settling_steps=25)``, with a learning
+        rate of 1 from two degrees of freedom on. With momentum, searches of more than 2000 points
+        are in single precision if there are at most ten degrees of freedom.
     {extension}
     {regression_inverse}
     max_iter : int, default=None
         Maximum number of steps after the first phase, for a homotopy of each of its searches; by
         default that of the optimizer; of the default optimizer 500 for up to 2000 points, fewer
-        for more points, and 125 from 8000 on. The embedding still changes slowly then, so that
+        for more points, and 160 from 6250 on. The embedding still changes slowly then, so that
         ``converged_`` is usually False.
     {callback}
     {verbose}
@@ -169,16 +170,20 @@ class TSNE(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    # Learning rate, in units of the step at which a point reaches the mean of its neighbors.
+    _rate = 2.0
     # After the first phase; see docs/studies/tsne_schedule.py. The value keeps decreasing slowly.
     _default_optimizer = Momentum(
         filter=Jacobi(),
-        learning_rate=3.0,
+        learning_rate=_rate,
         momentum=0.95,
         settling_steps=25,
         stopping=Stopping(max_iter=500, value_tol=1e-5),
     )
-    # Fewer steps for many points: this many in all, but no fewer than a fourth of `max_iter`.
-    _point_steps = 10**6
+    # Fewer steps for many points: this number divided by n, but no fewer than the other.
+    _point_steps, _fewest_steps = 10**6, 160
+    # In single precision 1 + d²/α loses digits for greater α, and squares overflow for wider maps.
+    _single_dof, _single_extent = 10.0, 1e15
     _early_momentum = 0.9
     _parameter_name = "1/exaggeration"
     # A search with momentum is usually stopped before it converges.
@@ -204,7 +209,7 @@ class TSNE(NeighborEmbedder):
 
     def _from_model(self, objective: Pairwise, Y: Array) -> Array:
         # Without early exaggeration, points that a model of a sample has placed stay where they
-        # are: the divergence of 10 000 digits is 1.92 instead of 1.76.
+        # are, and the divergence is higher; see docs/decisions.md.
         return Y if self._continues(objective.n) else self._scaled(objective, Y - Y.mean(axis=0))
 
     def _continues(self, n: int) -> bool:
@@ -228,9 +233,12 @@ class TSNE(NeighborEmbedder):
         self._exaggeration()
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
-        if self._follows_homotopy(posed) or self._continues(posed.objective.n):
+        if self._follows_homotopy(posed):
             return super()._search(posed, start, monitor)
-        first = self._early_search(posed.objective, self._in_precision(start), monitor)
+        start = self._in_precision(start)
+        if self._continues(posed.objective.n):
+            return super()._search(posed, start, monitor)
+        first = self._early_search(posed.objective, start, monitor)
         if first.interrupted:
             return SearchResult(first, posed.objective)
         return super()._search(posed, first.embedding, monitor)
@@ -241,7 +249,10 @@ class TSNE(NeighborEmbedder):
         A line search needs double precision.
         """
         many = len(start) > Fastest.exact_up_to and isinstance(self._optimizer(), Momentum)
-        return start.astype(np.float32) if many else start
+        exact = self.degrees_of_freedom > self._single_dof
+        if not many or exact or np.abs(start).max() > self._single_extent:
+            return start
+        return start.astype(np.float32)
 
     def _early_search(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
         """The searches with early exaggeration."""
@@ -258,12 +269,16 @@ class TSNE(NeighborEmbedder):
 
     def _optimizer(self, n_samples: int | None = None) -> Optimizer:
         optimizer = super()._optimizer()
-        if n_samples is None or self.optimizer is not None or self.max_iter is not None:
+        if self.optimizer is not None or not isinstance(optimizer, Momentum):
             return optimizer
-        most = self._default_optimizer.stopping.max_iter
-        return optimizer.with_stopping(
-            min(most, max(most // 4, self._point_steps // n_samples)), None
-        )
+        # The attraction of distant neighbors weakens less with more degrees of freedom, so that
+        # long steps would move neighbors ever farther apart.
+        dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)
+        optimizer = replace(optimizer, learning_rate=self._rate / min(max(dof, 1.0), 2.0))
+        if n_samples is None or self.max_iter is not None:
+            return optimizer
+        steps = max(self._fewest_steps, self._point_steps // n_samples)
+        return optimizer.with_stopping(min(optimizer.max_steps, steps), None)
 
     def _early_optimizers(self) -> list[Optimizer]:
         """The optimizer of each factor of the exaggeration."""

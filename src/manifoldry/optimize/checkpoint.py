@@ -83,6 +83,8 @@ class Checkpoint(Callback):
         path = Path(self.path)
         if not path.parent.is_dir():
             raise FileNotFoundError(f"{path.parent} is not a folder; make it, or pass another path")
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; pass the path of a file")
         if not (self.resume and path.exists()):
             return SavedSearches(dict(fit))
         saved = SavedSearches.read(path)
@@ -142,8 +144,8 @@ class SavedSearches:
             number = int(arrays["format"])
         except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
             raise ValueError(
-                f"{path} is damaged or not a checkpoint ({type(error).__name__}: {error}); delete "
-                "it, or pass another path"
+                f"{path} is not a checkpoint, or a damaged one ({type(error).__name__}); pass "
+                "another path, or Checkpoint(path, resume=False) to overwrite it"
             ) from error
         if number != _FORMAT:
             raise ValueError(

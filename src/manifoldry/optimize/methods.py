@@ -277,7 +277,8 @@ class Momentum(Descent):
         shrinks by the factor `gain_decay`, and is at least `min_gain`.
     settling_steps, settling_momentum : int, float, default=0, 0.8
         Number of steps at the end of a search of ``stopping.max_iter`` steps that have another
-        momentum, so that points which a large momentum has carried too far come to rest.
+        momentum, so that points which a large momentum has carried too far come to rest. A search
+        that ends before, because it has converged, has no such steps.
 
     Examples
     --------
