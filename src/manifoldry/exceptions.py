@@ -126,10 +126,10 @@ def is_ignored(category: type[Warning]) -> bool:
 
 
 @contextmanager
-def ignoring(category: type[Warning]) -> Iterator[None]:
-    """Ignore warnings of a category inside this context."""
+def ignoring(category: type[Warning], message: str = "") -> Iterator[None]:
+    """Ignore warnings of a category whose text begins with `message` inside this context."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", category)
+        warnings.filterwarnings("ignore", message, category)
         yield
 
 

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import manifoldry as mf
+from manifoldry.exceptions import NoveltyWarning
 from manifoldry.optimize import EarlyExaggeration, Homotopy, Momentum, Stopping
 from manifoldry.semidefinite import MethodOfMultipliers
 
@@ -66,6 +67,14 @@ def test_the_model_of_a_sample_places_all_points(method, X):
     start = first_map(clone(METHODS[method]).set_params(init=sample), X)
     assert_same_shape(start, sample.transform(X))
     assert_same_shape(start[::2], sample.embedding_)
+
+
+@pytest.mark.filterwarnings("ignore:the neighbor graph has 2 connected components")
+def test_rows_unlike_those_of_the_model_are_reported(X):
+    model = mf.PCA(2).fit(pd.DataFrame(X, columns=[f"feature {j}" for j in range(X.shape[1])]))
+    with pytest.warns(NoveltyWarning) as caught:
+        first_map(mf.SNE(init=model), np.vstack([X[:40], X[:40] + 1000.0]))
+    assert not [w for w in caught if "feature names" in str(w.message)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator
 
 import manifoldry as mf
 from manifoldry.base.input import Points
-from manifoldry.iterative.start import starting_map
+from manifoldry.iterative.start import starting_map, well_scaled
 from manifoldry.neighbors import NeighborGraph
 
 
@@ -43,3 +43,12 @@ def test_random_starts_are_the_caller_s(method):
     passed, on = (model.set_params(random_state=rng).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(passed, one)
     assert not np.allclose(on, one)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_map_is_rescaled_if_the_value_is_clearly_lower(sign):
+    """Also if values are negative."""
+    Y = np.ones((3, 1))
+    for lower, rescaled in ((0.0, False), (0.005, False), (0.02, True)):
+        found = well_scaled(Y, 2.0, lambda Z, lower=lower: sign - lower * (Z[0, 0] == 2.0))
+        np.testing.assert_array_equal(found, 2 * Y if rescaled else Y)

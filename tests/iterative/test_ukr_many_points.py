@@ -11,7 +11,7 @@ from manifoldry.iterative import ukr_start
 from manifoldry.iterative.ukr_start import StartSearch
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.objectives import RegressionPairs, UKRObjective
-from manifoldry.optimize import SpectralDirection
+from manifoldry.optimize import Momentum, SpectralDirection
 from manifoldry.util.memory import NotEnoughMemoryError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")
@@ -58,6 +58,13 @@ def test_new_points_and_inverse_are_those_of_all_pairs(model):
 def test_the_same_seed_gives_the_same_bits(model):
     again = UKR(2, init="pca", max_iter=6, random_state=0, n_jobs=2).fit(sheet(2100))
     np.testing.assert_array_equal(again.embedding_, model.embedding_)
+
+
+def test_a_search_that_overflows_says_so():
+    X = sheet(2100)
+    model = UKR(2, init=X[:, :2], optimizer=Momentum(learning_rate=1e200)).fit(X)
+    assert model.status_.startswith("the value is no longer finite; lower learning_rate")
+    assert np.isfinite(model.embedding_).all()
 
 
 # --- the start ---------------------------------------------------------------------------------

@@ -138,6 +138,33 @@ def test_all_pairs_are_used_where_none_can_be_left_out(rng):
         np.testing.assert_array_equal(gradient, expected)
 
 
+@every_short_kernel
+@pytest.mark.parametrize("spoil", ["nan", "inf", "huge", "one far"])
+@pytest.mark.filterwarnings("ignore:(invalid value|overflow) encountered:RuntimeWarning")
+def test_values_that_overflow_are_nan(rng, kernel, spoil):
+    """As with all pairs, so that a line search tries a shorter step."""
+    X, Y = spread_map(rng)
+    if spoil == "huge":
+        Y *= 1e160
+    else:
+        Y[3] = {"nan": np.nan, "inf": np.inf, "one far": 1e160}[spoil]
+    for pairs in (NEARBY, ALL):
+        objective = objective_of(X, kernel, pairs)
+        value, gradient = objective.value_and_gradient(Y)
+        assert np.isnan([value, objective.value(Y)]).all()
+        assert np.isnan(objective.sampled_value(Y, np.array([7, 3, 5])))
+        assert np.isnan(gradient).any()
+
+
+@pytest.mark.parametrize("exponent", [150, 152, 153, 153.5, 154, 154.5])
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_the_largest_maps_have_the_value_of_all_pairs_or_none(rng, exponent):
+    X, Y = spread_map(rng)
+    Y *= 10.0**exponent / np.ptp(Y)
+    near, every = (UKRObjective(X, pairs=pairs).value(Y) for pairs in (NEARBY, ALL))
+    assert near == pytest.approx(every) or (exponent > 153 and np.isnan(near))
+
+
 def test_the_reason_names_the_choice():
     pairs = RegressionPairs()
     assert pairs.reason("gaussian", 2000, 2) == "all pairs: at most exact_up_to=2000 points"
@@ -151,6 +178,10 @@ def test_options_are_checked():
         RegressionPairs(exact_up_to=-1)
     with pytest.raises(ValueError, match="negligible"):
         RegressionPairs(negligible=0.0)
+    with pytest.raises(ValueError, match="negligible=1 must be less than 1"):
+        RegressionPairs(negligible=1.0)
+    with pytest.raises(ValueError, match="max_components=-1 must be at least 0"):
+        RegressionPairs(max_components=-1)
 
 
 # --- cost --------------------------------------------------------------------------------------

@@ -69,7 +69,8 @@ def map_of_model(model: BaseEstimator, data: Input, n_components: int) -> Array:
     pairwise = get_tags(model).input_tags.pairwise
     rows = data.distances if pairwise else data.points
     if hasattr(model, "transform") and rows is not None:
-        with ignoring(UserWarning):  # about unlike rows, and rows without feature names
+        # The rows of a frame have been read as an array, which has no names.
+        with ignoring(UserWarning, "X does not have valid feature names"):
             Y = np.array(model.transform(rows), dtype=np.float64)
     else:
         Y = np.array(getattr(model, "embedding_", np.empty((0, 0))), dtype=np.float64)
@@ -94,7 +95,8 @@ def well_scaled(
 
     So the map of a model that minimizes the same objective stays as it is.
     """
-    return scale * Y if value(scale * Y) < (1 - gain) * value(Y) else Y
+    before = value(Y)
+    return scale * Y if value(scale * Y) < before - gain * abs(before) else Y
 
 
 def warn_if_too_large(init: Array, value: Callable[[Array], float]) -> None:

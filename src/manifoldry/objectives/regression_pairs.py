@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.nearby_sources import NearbySources
 from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
-from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.checks import check_below, check_count, check_positive
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
@@ -58,6 +58,8 @@ class RegressionPairs:
     def __post_init__(self) -> None:
         check_count("exact_up_to", self.exact_up_to, minimum=0)
         check_positive("negligible", self.negligible)
+        check_below("negligible", self.negligible, 1, "the largest weight itself")
+        check_count("max_components", self.max_components, minimum=0)
 
     def reach(self, kernel: str | RegressionKernel, n: int, n_components: int) -> float:
         """Squared distance, beyond that of the nearest point, from which pairs are left out."""
@@ -107,12 +109,19 @@ def over_pairs(
     With `leave_one_out`, the distance of a point to itself is infinite. Points beyond the `reach`
     of :meth:`RegressionPairs.reach` are left out. `rows` are the points to predict, by default all.
     Blocks do not depend on the number of threads, so neither do sums of the results.
+
+    If nearby points cannot be found, because `Y` is not finite or so large that squared distances
+    overflow, the distances are NaN, and so are the results: a line search tries a shorter step.
     """
     targets = np.arange(len(Y)) if rows is None else rows
     tiles: list[tuple[IntArray, Callable[[], Rows]]]
     if np.isinf(reach):
         parts = row_blocks(len(targets), arrays * len(Y), budget)
         tiles = [(targets[part], lambda: slice(None)) for part in parts]
+    elif not _squares_are_finite(Y):
+        Y = np.full_like(Y, np.nan)
+        groups = [targets[part] for part in row_blocks(len(targets), 1, NearbySources.max_rows)]
+        tiles = [(group, partial(np.sort, group)) for group in groups]
     else:
         nearby = NearbySources(Y, reach)
         found = nearby.tiles(Y[targets], leave_one_out=leave_one_out)
@@ -128,6 +137,12 @@ def over_pairs(
         for start in range(0, len(tiles), _AT_ONCE):
             for results in map_threads(at, tiles[start : start + _AT_ONCE]):
                 yield from results
+
+
+def _squares_are_finite(Y: Array) -> bool:
+    """Whether a k-d tree of the points can be searched, up to twice their diameter."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(4 * (np.ptp(Y, axis=0) ** 2).sum()))
 
 
 def _pair_block(Y: Array, rows: IntArray, sources: Rows, leave_one_out: bool) -> PairBlock:
