@@ -58,8 +58,8 @@ class Fastest(ApproximateSums):
     >>> import numpy as np
     >>> from manifoldry.objectives import Fastest, StudentKernel
     >>> Y = np.random.default_rng(0).normal(scale=30, size=(20_000, 2))
-    >>> Fastest().choose(StudentKernel(), Y).reason
-    'interpolation on a mesh: 0.04 s of processor time, exact sums 0.36 s'
+    >>> Fastest().choose(StudentKernel(), Y).reason.split(":")[0]  # the rest compares times
+    'interpolation on a mesh'
     """
 
     exact_up_to: int = 2000
