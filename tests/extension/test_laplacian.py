@@ -135,9 +135,14 @@ def test_blocks_with_different_oscillating_coordinates_give_one_warning(X):
         "rw",
         Layout.single(labels, 2),
     )
-    with pytest.warns(ExtensionWarning) as caught, counting_rows():
-        for block in (both[:2], both[-3:]):
-            extended.component_coordinates(block + 0.01)
+
+    def place():
+        with counting_rows():
+            for block in (both[:2], both[-3:]):
+                extended.component_coordinates(block + 0.01)
+
+    with pytest.warns(ExtensionWarning) as caught:
+        place()
     assert len(caught) == 1
     assert "coordinates 0, 1 oscillate" in str(caught[0].message)
     assert "5 new points" in str(caught[0].message)

@@ -97,8 +97,10 @@ class Fastest(ApproximateSums):
 
     def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
         n, d = Y.shape
-        few = n <= self.exact_up_to or d > MAX_COMPILED_DIMENSION
-        return (self.exact if few else self.fft).at_positions(kernel, Y)
+        if n <= self.exact_up_to or d > MAX_COMPILED_DIMENSION:
+            reason = self.choose(kernel, Y).reason
+            return replace(self.exact.at_positions(kernel, Y), reason=reason)
+        return self.fft.at_positions(kernel, Y)
 
     def without_cache(self) -> Self:
         return replace(self, fft=self.fft.without_cache())
