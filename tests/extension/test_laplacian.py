@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from manifoldry.affinity import Binary, Gaussian, SelfTuning
-from manifoldry.exceptions import ExtensionWarning
+from manifoldry.exceptions import ExtensionWarning, counting_rows
 from manifoldry.extension.laplacian import GivenWeights, GraphWeights, LaplacianExtension
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors import NeighborGraph
@@ -119,6 +119,33 @@ def test_functions_that_oscillate_get_the_mean_of_the_neighbors(X):
     with pytest.warns(ExtensionWarning, match="coordinates 0 oscillate.*2 new points"):
         placed = extended.transform(X[:2] + 0.01)
     np.testing.assert_allclose(placed, 1.0, rtol=1e-12)
+
+
+def test_blocks_with_different_oscillating_coordinates_give_one_warning(X):
+    both = np.vstack([X, X + 100])
+    graph = NeighborGraph.build(both, 9)
+    weights = Gaussian().fit(graph)
+    W, labels = weights.matrix(graph), np.repeat([0, 1], len(X))
+    extended = LaplacianExtension(
+        GraphWeights(graph, weights),
+        W,
+        W.sum(axis=1),
+        np.ones((len(both), 2)),
+        np.array([[0.995, 0.5], [0.5, 0.995]]),
+        "rw",
+        Layout.single(labels, 2),
+    )
+
+    def place():
+        with counting_rows():
+            for block in (both[:2], both[-3:]):
+                extended.component_coordinates(block + 0.01)
+
+    with pytest.warns(ExtensionWarning) as caught:
+        place()
+    assert len(caught) == 1
+    assert "coordinates 0, 1 oscillate" in str(caught[0].message)
+    assert "5 new points" in str(caught[0].message)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

@@ -1,5 +1,7 @@
 """Sums over fixed points at other positions."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ KERNELS = (
     StudentKernel(0.5),
     ComplementKernel(StudentKernel(), epsilon=0.5),
 )
-MESH = FFTInterpolation(new_point_nodes=3e6)
+MESH = FFTInterpolation(new_point_nodes=1.2e7)
 
 
 def points(d, n=300, seed=0):
@@ -87,6 +89,53 @@ def test_interpolated_sums_are_as_accurate_as_stated(d, kernel):
         np.testing.assert_allclose(part[~reliable], other[~reliable], rtol=1e-11, atol=1e-11)
 
 
+COARSEST = [(GaussianKernel(), 0.1238), (StudentKernel(), 0.25)]
+
+
+@pytest.mark.parametrize(("kernel", "spacing"), COARSEST)
+def test_sums_in_a_wide_map_are_as_accurate_as_stated(kernel, spacing):
+    """Most clusters are a single point, where errors are largest."""
+    rng = np.random.default_rng(0)
+    Y = rng.uniform(-1, 1, size=(200, 2)) * [250, 20]
+    Z = np.repeat(Y, 20, axis=0)
+    Z += rng.normal(size=Z.shape)
+    sums = FFTInterpolation(new_point_nodes=2e6).at_positions(kernel, Y)
+    exact = Exact().at_positions(kernel, Y).at(Z)
+    found, reliable = sums.interpolated.at(Z)
+    assert sums.interpolated.spacing == pytest.approx(spacing, rel=1e-3)
+    assert reliable.mean() > 0.9
+    np.testing.assert_allclose(found.log_sum[reliable], exact.log_sum[reliable], atol=2e-3)
+    np.testing.assert_allclose(found.gradient[reliable], exact.gradient[reliable], atol=1e-2)
+
+
+@pytest.mark.parametrize(("kernel", "spacing"), COARSEST)
+def test_maps_of_a_million_points_have_a_mesh_as_fine_as_stated(kernel, spacing):
+    corners = np.array([[-275.0, -275.0], [275.0, 275.0]])  # with the margin for new points
+    assert FFTInterpolation()._fine_spacing(kernel, corners) <= 1.001 * spacing
+
+
+@pytest.mark.parametrize("kernel", [GaussianKernel(), StudentKernel()])
+def test_outlying_points_do_not_make_all_sums_exact(kernel):
+    Y = np.vstack([points(2), [[1e4, 1e4], [-3e4, 0.0]]])
+    Z = np.vstack([positions(Y[:-2]), Y[-2:] + 0.4])
+    exact, sums = Exact().at_positions(kernel, Y).at(Z), MESH.at_positions(kernel, Y)
+    assert re.search(r"on a mesh .*, exact for [2-6] outlying points", sums.reason)
+    assert sums.interpolated.at(Z).reliable[:60].mean() > 0.8
+    found = sums.at(Z)
+    np.testing.assert_allclose(found.log_sum, exact.log_sum, atol=1e-4)
+    np.testing.assert_allclose(found.gradient, exact.gradient, atol=2e-3)
+    np.testing.assert_allclose(found.hessian, exact.hessian, atol=5e-2)
+
+
+def test_a_coarse_mesh_is_not_used():
+    Y, kernel = points(2), StudentKernel()
+    few = FFTInterpolation(new_point_nodes=1.5e5)
+    assert few.n_nodes(kernel, 3 * Y) < 1e5  # the mesh of a fit is small enough
+    sums = few.at_positions(kernel, 3 * Y)
+    assert isinstance(sums, ExactPositionSums)
+    assert sums.reason.endswith("would have more than new_point_nodes=1.5e+05 nodes")
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_derivatives_are_those_of_the_interpolated_sum(d):
     Y = points(d) / (6 if d == 3 else 1)
@@ -113,7 +162,9 @@ def test_a_position_does_not_depend_on_the_others():
 
 def test_few_points_many_dimensions_and_large_meshes_have_exact_sums():
     Y = points(2)
-    assert isinstance(Fastest().at_positions(GaussianKernel(), Y), ExactPositionSums)
+    sums = Fastest().at_positions(GaussianKernel(), Y)
+    assert isinstance(sums, ExactPositionSums)
+    assert sums.reason == "exact: at most exact_up_to=2000 points"
     many = Fastest(exact_up_to=0)
     assert isinstance(many.at_positions(GaussianKernel(), points(4)), ExactPositionSums)
     assert isinstance(many.at_positions(StudentKernel(), 1e6 * Y), ExactPositionSums)

@@ -315,13 +315,16 @@ class LaplacianExtension(KernelExtension):
         return np.where(oscillating, 1.0, 1 - values), oscillating
 
     def _warn_if_oscillating(self, oscillating: NDArray[np.bool_]) -> None:
-        columns = ", ".join(map(str, np.flatnonzero(oscillating.any(axis=0))))
+        # Those of the fit, not of these rows, so that the blocks of rows have the same text.
+        n = len(self.values)
+        anywhere = self._divisor(np.arange(n), np.zeros(n))[1].any(axis=0)
+        columns = ", ".join(map(str, np.flatnonzero(anywhere)))
         warn_about_rows(
             int(oscillating.any(axis=1).sum()),
             len(oscillating),
             f"coordinates {columns} oscillate between neighbors (eigenvalue near 1 or above); "
-            "{count} new points got the weighted mean of their neighbors there; use fewer "
-            "components",
+            "{count} new points got the weighted mean of their neighbors in at least one of them; "
+            "use fewer components",
             ExtensionWarning,
         )
 

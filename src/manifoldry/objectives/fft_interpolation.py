@@ -12,13 +12,18 @@ from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
-from manifoldry.objectives.position_sums import InterpolatedPositionSums, PositionSums
+from manifoldry.objectives.position_sums import (
+    ExactPositionSums,
+    InterpolatedPositionSums,
+    PositionSums,
+)
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import plan_memory
 
 _NEGLIGIBLE = 1e-9  # kernel value that is treated as zero
 _UNUSED_NODES = 8  # at each end of the mesh of an interpolated sum
+_MOST_OUTLYING = 64  # points that the mesh of an interpolated sum need not cover
 _BYTES_PER_NODE = 32.0  # charges, their transform, that of the kernel, and the potential
 
 
@@ -55,8 +60,13 @@ class FFTInterpolation(ApproximateSums):
     min_cells, max_refinement : int, float, default=64, 16.0
         The mesh of a small embedding is finer, to have this many cells along its longest axis, half
         as many in three dimensions, but at most by this factor.
-    new_point_nodes : float, default=8e6
-        Largest mesh for the sums at positions of new points, which is up to eight times finer.
+    new_point_nodes : float, default=3.2e7
+        Largest mesh for the sums at positions of new points, which takes about 1 GB of memory while
+        it is computed, once. Its spacing is a half of that of a fit, for the Gaussian 1/2.8, in
+        three dimensions 1/1.4 and a half, or less, down to an eighth, if a quarter of the nodes
+        suffice. If the mesh of the whole embedding would be larger, outlying points, at most 64 and
+        1 %, are left out of it, whose sums are exact; if it still would be, all sums are exact.
+        `at_positions(...).reason` says so.
     new_point_resolution : float, default=1e-3
         Sums at positions of new points below this value are exact.
     exact : Exact
@@ -77,7 +87,7 @@ class FFTInterpolation(ApproximateSums):
     resolution: float = 0.01
     min_cells: int = 64
     max_refinement: float = 16.0
-    new_point_nodes: float = 8e6
+    new_point_nodes: float = 3.2e7
     new_point_resolution: float = 1e-3
     # The last transforms; embeddings of similar size share them.
     _transforms: deque[_Transformed] = field(
@@ -113,30 +123,55 @@ class FFTInterpolation(ApproximateSums):
 
     def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
         Y = np.asarray(Y, dtype=np.float64)
-        exact, box = self.exact.at_positions(kernel, Y), _box(Y)
-        spacing = self._fine_spacing(kernel, box)
-        if spacing is None:
-            return exact
+        exact = self.exact.at_positions(kernel, Y)
+        for box in (_box(Y), _box(_without_outlying(Y))):
+            spacing = self._fine_spacing(kernel, box)
+            if spacing is not None:
+                return self._interpolated(kernel, exact, box, spacing)
+        return replace(
+            exact,
+            reason=f"exact: a mesh over an extent of {extents(Y).max():.3g} would have more than "
+            f"new_point_nodes={self.new_point_nodes:.3g} nodes",
+        )
+
+    def _interpolated(
+        self, kernel: Kernel, exact: ExactPositionSums, box: Array, spacing: float
+    ) -> InterpolatedPositionSums:
+        plan_memory(
+            _BYTES_PER_NODE * self._new_point_nodes(kernel, box, spacing),
+            f"a mesh over an embedding of extent {extents(box).max():.3g} for new points",
+            "pass a smaller new_point_nodes, or pair_sums=Exact()",
+        )
+        inside = ((box[0] <= exact.Y) & (box[1] >= exact.Y)).all(axis=1)
         # The ends of the mesh, where values are inaccurate, are kept away from the box.
         ends = box + spacing * _UNUSED_NODES * np.array([[-1.0], [1.0]])
-        mesh = Mesh.of(np.vstack([Y, ends]), spacing)
+        mesh = Mesh.of(np.vstack([exact.Y[inside], ends]), spacing)
         padded = padded_shape(mesh.shape, reach(kernel) / spacing)
         mesh_kernel = MeshKernel.of(_function(kernel, None), spacing, padded)
         interpolated = InterpolatedSum.of(mesh, mesh_kernel, box, self.new_point_resolution)
-        return InterpolatedPositionSums(interpolated, exact)
+        outlying = None if inside.all() else replace(exact, Y=exact.Y[~inside])
+        return InterpolatedPositionSums(interpolated, exact, outlying)
 
     def _fine_spacing(self, kernel: Kernel, Y: Array) -> float | None:
-        """The finest spacing for which the mesh is small enough; None if even the usual one is not.
+        """The finest spacing for which a quarter of the nodes suffice, or the coarsest allowed one.
 
-        A mesh for new points is computed once, so that it can be finer than one that is computed
-        in every step of a fit.
+        None if that needs too many nodes. A mesh for new points is computed once, so that it can be
+        finer than one that is computed in every step of a fit. It has to be: new points may lie
+        between clusters, where sums are small. It may be coarser in three dimensions, where nodes
+        are many.
         """
-        usual = self._spacing(kernel, Y)
-        for refinement in 2.0 ** np.arange(3, -0.25, -0.5):
-            spacing = usual / float(refinement)
-            if self._n_nodes(kernel, Y, spacing, 2 * _UNUSED_NODES) <= self.new_point_nodes:
-                return spacing
-        return None
+        coarsest = self._usual_spacing(kernel) / 2.0 ** (1.5 if _is_gaussian(kernel) else 1.0)
+        if Y.shape[1] > 2:
+            coarsest *= 2.0**0.5
+        spacings = self._spacing(kernel, Y) * 2.0 ** np.arange(-3, 0.25, 0.5)
+        for spacing in spacings[spacings < 0.99 * coarsest]:
+            if 4 * self._new_point_nodes(kernel, Y, spacing) <= self.new_point_nodes:
+                return float(spacing)
+        fits = self._new_point_nodes(kernel, Y, coarsest) <= self.new_point_nodes
+        return coarsest if fits else None
+
+    def _new_point_nodes(self, kernel: Kernel, Y: Array, spacing: float) -> float:
+        return self._n_nodes(kernel, Y, spacing, 2 * _UNUSED_NODES)
 
     def n_nodes(self, kernel: Kernel, Y: Array) -> float:
         """Number of nodes of the mesh that the points `Y` need, zeros included."""
@@ -156,13 +191,16 @@ class FFTInterpolation(ApproximateSums):
 
     def _spacing(self, kernel: Kernel, Y: Array) -> float:
         """The distance of the nodes, which changes in steps of √2 for small embeddings."""
-        usual = self.spacing or (0.35 if type(kernel) is GaussianKernel else 0.5)
+        usual = self._usual_spacing(kernel)
         wanted = self.min_cells / (2 if Y.shape[1] > 2 else 1) * usual
         extent = float(extents(Y).max())
         if not extent < wanted:
             return usual
         ratio = min(wanted / max(extent, 1e-300), self.max_refinement)
         return float(usual * 2.0 ** (-np.ceil(2 * np.log2(ratio)) / 2))
+
+    def _usual_spacing(self, kernel: Kernel) -> float:
+        return self.spacing or (0.35 if _is_gaussian(kernel) else 0.5)
 
     def without_cache(self) -> Self:
         return replace(self, _transforms=deque(maxlen=self._transforms.maxlen))
@@ -190,9 +228,20 @@ def _box(Y: Array, least: float = 3.0, fraction: float = 0.05) -> Array:
     return np.stack([Y.min(axis=0) - margin, Y.max(axis=0) + margin])
 
 
+def _without_outlying(Y: Array) -> Array:
+    """All but a few points, those farthest from the median along an axis."""
+    distances = np.abs(Y - np.median(Y, axis=0)).max(axis=1)
+    kept = len(Y) - min(_MOST_OUTLYING, len(Y) // 100)
+    return Y[np.argpartition(distances, kept - 1)[:kept]]
+
+
+def _is_gaussian(kernel: Kernel) -> bool:
+    return type(kernel) is GaussianKernel
+
+
 def reach(kernel: Kernel) -> float:
     """Distance beyond which the kernel is negligible, infinite unless known."""
-    if type(kernel) is GaussianKernel:
+    if _is_gaussian(kernel):
         return float(np.sqrt(-np.log(_NEGLIGIBLE)))
     return np.inf
 

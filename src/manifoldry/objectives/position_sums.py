@@ -25,6 +25,11 @@ from manifoldry.util.validation import row_blocks
 class PositionSums(ABC):
     """S(z) = Σⱼ aⱼ·κ(‖z − yⱼ‖²) over fixed points y at any positions z."""
 
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """How sums are computed, and why if they are exact."""
+
     @abstractmethod
     def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
         """Sums at the positions `Z`, each independent of the others.
@@ -81,6 +86,8 @@ class ExactPositionSums(PositionSums):
         thirds of the time.
     thread_pairs : int, default=2**20
         Number of pairs per thread.
+    reason : str, default="exact"
+        Why sums are exact.
     """
 
     kernel: Kernel
@@ -89,6 +96,7 @@ class ExactPositionSums(PositionSums):
     columns: int = 1024
     cached: int = 12 * 1024
     thread_pairs: int = 2**20
+    reason: str = "exact"
 
     def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
         nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
@@ -138,17 +146,41 @@ class ExactPositionSums(PositionSums):
 
 @dataclass(frozen=True, eq=False)
 class InterpolatedPositionSums(PositionSums):
-    """Sums of unit weights by interpolation where that is accurate, and otherwise exact."""
+    """Sums of unit weights by interpolation where that is accurate, and otherwise exact.
+
+    The mesh need not cover points that are `outlying`, whose sums are exact everywhere.
+    """
 
     interpolated: InterpolatedSum
     exact: ExactPositionSums
+    outlying: ExactPositionSums | None = None
+
+    @property
+    def reason(self) -> str:
+        mesh = f"interpolation on a mesh of spacing {self.interpolated.spacing:.2g}"
+        if self.outlying is None:
+            return mesh
+        return f"{mesh}, exact for {len(self.outlying.Y)} outlying points"
 
     def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
         if weights is not None:
             return self.exact.at(Z, weights, rows)
         sums, reliable = self.interpolated.at(Z)
+        if self.outlying is not None:
+            sums = _added(sums, self.outlying.at(Z))
         rest = np.flatnonzero(~reliable)
         if len(rest):
             for part, exact in zip(sums, self.exact.at(Z[rest]), strict=True):
                 part[rest] = exact
         return sums
+
+
+def _added(a: LogSums, b: LogSums) -> LogSums:
+    """Sums over the points of both; derivatives are divided by the sum, so that they average."""
+    log_sum = np.logaddexp(a.log_sum, b.log_sum)
+    wa, wb = np.exp(a.log_sum - log_sum), np.exp(b.log_sum - log_sum)
+    return LogSums(
+        log_sum,
+        wa[:, None] * a.gradient + wb[:, None] * b.gradient,
+        wa[:, None, None] * a.hessian + wb[:, None, None] * b.hessian,
+    )
