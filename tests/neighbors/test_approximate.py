@@ -128,13 +128,43 @@ def test_units_do_not_matter(X, graph, scale):
     assert np.array_equal(scaled.indices, graph.indices)
 
 
-def test_low_recall_in_single_precision_is_reported():
-    """Two clusters at a distance of 10⁸ times their size."""
+def test_outliers_do_not_matter():
+    """The mean is so far from all other points that their differences are lost in rounding."""
+    X = np.vstack([bent_cloud(1000, 20), np.full((1, 20), 1e12)])
+    graph = NeighborGraph.build(X, 10, search="approximate")
+    assert recall(graph, NeighborGraph.build(X, 10, search="exact")) > 0.97
+    assert graph.recall < 1  # not by comparing all pairs
+
+
+def test_an_outlier_does_not_spoil_the_other_points_of_its_cell():
+    X = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    X[8] = 1e12
+    one_cell = Cells(np.zeros((1, 3), np.float32), X, np.arange(9), np.array([0, 9]))
+    D = np.linalg.norm(X[:8, None] - X[:8], axis=2) + np.diag(np.full(8, np.inf))
+    assert np.array_equal(one_cell.nearest(1, 1)[:8, 0], D.argmin(axis=1))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("shift", [1e9, 1e30])
+def test_search_is_exact_if_single_precision_is_not_enough(shift, metric):
+    """Two clusters at a distance of 10⁸ times their size, or one outlier of 10³⁰."""
+    X = bent_cloud(600, 20).astype(float)
+    X[300 if shift == 1e9 else 599 :] += shift
+    if metric == "cosine":
+        X = np.column_stack([X / shift, np.ones(len(X))])  # nearly parallel rows
+    with pytest.warns(ConvergenceWarning, match=r"all pairs are compared, which takes \de\+06"):
+        graph = NeighborGraph.build(X, 10, metric=metric, search="approximate")
+    exact = NeighborGraph.build(X, 10, metric=metric, search="exact")
+    assert np.array_equal(graph.indices, exact.indices)
+    assert graph.recall == 1
+    assert "then all pairs, since the recall was 0." in graph.search
+
+
+def test_a_useless_graph_is_refused_if_all_pairs_take_too_long():
     X = bent_cloud(600, 20).astype(float)
     X[300:] += 1e9
-    with pytest.warns(ConvergenceWarning, match=r"approximate search found .*search='exact'"):
-        graph = NeighborGraph.build(X, 10, search="approximate")
-    assert graph.recall < 0.98
+    with pytest.raises(ValueError, match=r"found \d+% of .*remove outliers.*takes 7e\+06 products"):
+        ApproximateIndex(X, "", max_work=7e6).reference_neighbors(X, 10)
 
 
 def test_limited_work_lowers_the_recall_and_is_reported(X):
@@ -201,7 +231,7 @@ def test_clusters_no_larger_than_the_neighborhoods(size, count):
 def test_points_of_cells_with_too_few_points_are_compared_with_all():
     rng = np.random.default_rng(0)
     X = np.repeat(100 * rng.normal(size=(60, 20)), 5, axis=0) + rng.normal(size=(300, 20))
-    indices, distances, _ = ApproximateIndex(X, "", max_work=1).reference_neighbors(X, 30)
+    indices, distances, *_ = ApproximateIndex(X, "", max_work=1).reference_neighbors(X, 30)
     exact = NeighborGraph.build(X, 30, search="exact").indices.reshape(-1, 30)
     assert (indices == exact).all(axis=1).mean() > 0.5
     assert all(len(set(row)) == 30 and i not in row for i, row in enumerate(indices))

@@ -24,6 +24,10 @@ class ApproximateIndex(BruteIndex):
     the full space. The result does not depend on the number of threads. A new point is compared
     with all points.
 
+    If too few neighbors are found, for example because clusters are so far apart that single
+    precision does not distinguish the points of one, the search is repeated exactly, or refused if
+    that takes too long.
+
     Parameters
     ----------
     recall_sample : int
@@ -33,6 +37,9 @@ class ApproximateIndex(BruteIndex):
     recall_tolerance : float
         A warning is issued if the recall on a second sample is lower than `target_recall` by more
         than this.
+    exact_below, useless_below : float
+        If the recall is lower than `exact_below`, all pairs are compared, if `max_work` allows
+        that; if not, and the recall is lower than `useless_below`, an error is raised.
     margin : float
         By how much the recall on the first sample is to exceed `target_recall`.
     max_work : float
@@ -46,6 +53,8 @@ class ApproximateIndex(BruteIndex):
     recall_sample: int = 200
     target_recall: float = 0.98
     recall_tolerance: float = 0.01
+    exact_below: float = 0.9
+    useless_below: float = 0.5
     margin: float = 0.005
     max_work: float = 4e12
     min_variance: float = 0.9
@@ -64,14 +73,44 @@ class ApproximateIndex(BruteIndex):
         indices, distances = self._ranked(k, cells.order, candidates)
         # Compare distances, not indices: any of several tied points counts as found.
         recall = float((distances[others] <= exact[:, -1:] * SLACK).mean())
-        if recall < self.target_recall - self.recall_tolerance:
-            warn(
-                f"approximate search found {recall:.0%} of the neighbors of a sample of points, "
-                f"less than {self.target_recall:.0%}; for exact neighbors pass "
-                "NeighborGraph.build(X, search='exact') to fit instead of the data",
-                ConvergenceWarning,
-            )
+        if recall >= self.target_recall - self.recall_tolerance:
+            return ReferenceNeighbors(indices, distances, recall)
+        failed = (
+            f"approximate search found {recall:.0%} of the neighbors of a sample of points, "
+            f"less than {self.target_recall:.0%}"
+        )
+        if recall < self.exact_below and self._exact_work <= self.max_work:
+            return self._all_pairs(k, recall, failed)
+        self._report(recall, failed)
         return ReferenceNeighbors(indices, distances, recall)
+
+    @property
+    def _exact_work(self) -> float:
+        """Number of all pairs times features."""
+        n, d = self.X.shape
+        return float(n) ** 2 * d
+
+    def _all_pairs(self, k: int, recall: float, failed: str) -> ReferenceNeighbors:
+        """Exact neighbors, with a warning that the approximate search has failed."""
+        warn(
+            f"{failed}; all pairs are compared, which takes {self._exact_work:.0e} products: "
+            "remove outliers or rescale the features for a faster search",
+            ConvergenceWarning,
+        )
+        note = f"; then all pairs, since the recall was {recall:.3f}"
+        return super().reference_neighbors(self.X, k)._replace(note=note)
+
+    def _report(self, recall: float, failed: str) -> None:
+        """Warn of a low recall, or raise ValueError if the graph would be useless."""
+        remedy = (
+            "for exact neighbors pass NeighborGraph.build(X, search='exact') to fit instead of the "
+            f"data, which takes {self._exact_work:.0e} products"
+        )
+        if recall < self.useless_below:
+            raise ValueError(
+                f"{failed}; remove outliers, reduce the features, for example by PCA, or {remedy}"
+            )
+        warn(f"{failed}; {remedy}", ConvergenceWarning)
 
     def _sample(self) -> IntArray:
         n = self.n_reference
@@ -127,6 +166,7 @@ class ApproximateIndex(BruteIndex):
 
     def _principal_axes(self, X: Array) -> Array | None:
         """Axes that keep most of the variance, or None if these are more than half as many."""
+        X = X - X.mean(axis=0)  # the origin of the frame may differ from the mean
         with one_blas_thread():
             axes = _leading_directions(X, self.max_projection)
             values, vectors = np.linalg.eigh((X @ axes).T @ (X @ axes))

@@ -61,6 +61,8 @@ class ReferenceNeighbors(NamedTuple):
     distances: Array  # (n, k)
     recall: float = 1.0
     """Fraction of the true neighbors that were found, estimated on a sample if below one."""
+    note: str = ""
+    """What the reason of the index does not say about this search."""
 
 
 class NeighborIndex(ABC):

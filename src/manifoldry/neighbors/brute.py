@@ -68,7 +68,7 @@ class BruteIndex(PointIndex):
 
     @cached_property
     def _frame(self) -> Frame:
-        return Frame.of(self.X)
+        return Frame.of(self.X, robust=True)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         return self._nearest(X, k)
@@ -315,8 +315,8 @@ class CosineIndex(NeighborIndex):
         return cls(BruteIndex(scaled_rows(X), reason), X, reason)
 
     def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
-        indices, chords, recall = self.sphere.reference_neighbors(self.sphere.X, k)
-        return ReferenceNeighbors(indices, chords**2 / 2, recall)
+        found = self.sphere.reference_neighbors(self.sphere.X, k)
+        return found._replace(distances=found.distances**2 / 2)
 
     @property
     def n_reference(self) -> int:

@@ -105,20 +105,21 @@ class Cells:
         """
         indices = np.full((len(self.X), k), -1, dtype=np.int32)
         blocks = [
-            slice(first, min(first + block_rows, stop))
-            for start, stop in pairwise(self.starts)
+            (cell, slice(first, min(first + block_rows, stop)))
+            for cell, (start, stop) in enumerate(pairwise(self.starts))
             for first in range(start, stop, block_rows)
         ]
         with one_blas_thread():
-            map_threads(lambda block: self._search(block, n_searched, indices[block]), blocks)
+            map_threads(lambda block: self._search(indices, n_searched, *block), blocks)
         return indices
 
-    def _search(self, block: slice, n_searched: int, indices: IntArray) -> None:
-        """Fill in the neighbors of a block of points."""
+    def _search(self, out: IntArray, n_searched: int, cell: int, block: slice) -> None:
+        """Fill in the neighbors of a block of points of a cell."""
         from manifoldry.neighbors.compiled import keep_smallest
 
-        # In coordinates around the block, since products of distant points cancel.
-        origin = self.X[block].mean(axis=0)
+        # In coordinates around the cell, since products of distant points cancel. An outlier
+        # could be among the points and shift their mean.
+        origin, indices = self.centers[cell], out[block]
         queries = self.X[block] - origin
         values = np.full(indices.shape, np.inf, dtype=np.float32)
         for rows, columns in self._candidates(queries, self.centers - origin, n_searched):

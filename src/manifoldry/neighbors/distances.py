@@ -8,7 +8,13 @@ from scipy import sparse
 
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import ROUNDING, largest_modulus, power_of_two_scale, row_blocks
+from manifoldry.util.validation import (
+    ROUNDING,
+    largest_modulus,
+    power_of_two_scale,
+    row_blocks,
+    spread_rows,
+)
 
 # Sums of squares of larger numbers may overflow in double precision.
 _MAX_MAGNITUDE = 1e150
@@ -28,8 +34,12 @@ class Frame:
     unit: float
 
     @classmethod
-    def of(cls, X: Matrix) -> "Frame":
-        """Use the mean as origin and a power of two as unit, so that scaling is exact."""
+    def of(cls, X: Matrix, *, robust: bool = False) -> "Frame":
+        """Use the mean as origin and a power of two as unit, so that scaling is exact.
+
+        With `robust` the origin is within the range of most values of each feature. The mean is
+        not if a few rows are very distant; all others would then be equal up to rounding.
+        """
         if sparse.issparse(X):
             return cls.at_zero(X)
         # The largest modulus of X − origin follows from the extremes of each feature.
@@ -44,6 +54,8 @@ class Frame:
                 np.divide(X[rows], scale, dtype=np.float64).sum(axis=0) for rows in blocks
             )
         origin = total / X.shape[0]
+        if robust:
+            origin = np.clip(origin, *_usual_range(X))
         return cls(origin, power_of_two_scale(np.stack([high - origin, low - origin])))
 
     @classmethod
@@ -64,6 +76,14 @@ class Frame:
         centered = (X.toarray() if sparse.issparse(X) else X) - self.origin
         centered /= self.unit
         return centered
+
+
+def _usual_range(X: Array, tail: float = 0.1, most: int = 1000) -> tuple[Array, Array]:
+    """Quantiles `tail` and 1 − `tail` of each feature, from at most `most` rows."""
+    rows = X[spread_rows(X.shape[0], most)]
+    low = np.quantile(rows, tail, axis=0, method="lower")
+    high = np.quantile(rows, 1 - tail, axis=0, method="higher")
+    return low.astype(np.float64), high.astype(np.float64)
 
 
 def pair_distances(

@@ -133,8 +133,9 @@ class NeighborGraph:
             Number of threads, by default one per core; -1 for all. BLAS threads are not affected.
         search : {"auto", "exact", "approximate"}, default="auto"
             ``"approximate"`` finds nearly all neighbors of large high-dimensional data in a
-            fraction of the time; ``recall`` is the fraction. ``"auto"`` is exact where that takes
-            seconds; ``index.reason`` gives the choice.
+            fraction of the time; ``recall`` says how many. If they are too few, all pairs are
+            compared, with a warning. ``"auto"`` is exact where that takes seconds;
+            ``index.reason`` gives the choice.
         copy : bool, default=True
             Keep a copy of `X`. Without a copy, `X` must not be modified as long as the graph is
             used for new points. A read-only memory map is never copied.
@@ -346,7 +347,9 @@ def _from_index(
     else:
         k = resolve_neighbors(n_neighbors, n)
     _plan(float(n) * (k + 1), n, f"n_neighbors={k}", "pass a smaller n_neighbors")
-    indices, distances, recall = index.reference_neighbors(X, k)
+    indices, distances, recall, note = index.reference_neighbors(X, k)
+    if note:
+        index = replace(index, reason=index.reason + note)  # type: ignore[type-var]
     edges = Edges.of(indices, distances)
     neighbor_radius, last_neighbor = distances[:, -1].copy(), indices[:, -1].copy()
     return NeighborGraph(
