@@ -75,6 +75,7 @@ VALUES = {
     "lists": (lambda: [1, long], lambda: [1, changed_inside(long)]),
     "tuples": (lambda: ("a", (long,)), lambda: ("a", (changed_inside(long),))),
     "kinds": (lambda: [1, 2], lambda: (1, 2)),
+    "types": (lambda: np.float64, lambda: np.float32),
     "sets": (lambda: {"a", "b"}, lambda: {"a", "c"}),
     "dataclasses": (lambda: Options(long), lambda: Options(changed_inside(long))),
     "partials": (lambda: partial(max, key=long), lambda: partial(max, key=changed_inside(long))),

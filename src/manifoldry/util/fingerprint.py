@@ -36,7 +36,7 @@ def describe(value: Any) -> str:
     if sparse.issparse(value):
         value = sparse.csr_array(value)
         return _array_text(value, "sparse array", value.data, value.indices, value.indptr)
-    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+    if hasattr(value, "__array__") and not isinstance(value, np.generic | type):
         value = np.asarray(value)
         # The memory of an array of objects holds addresses, which differ between processes.
         content = describe(value.tolist()).encode() if value.dtype.hasobject else value
