@@ -94,7 +94,7 @@ COARSEST = [(GaussianKernel(), 0.1238), (StudentKernel(), 0.25)]
 
 @pytest.mark.parametrize(("kernel", "spacing"), COARSEST)
 def test_sums_in_a_wide_map_are_as_accurate_as_stated(kernel, spacing):
-    """Most clusters are a single point, where errors are largest."""
+    """Most points are far from all others, so that their errors do not average out."""
     rng = np.random.default_rng(0)
     Y = rng.uniform(-1, 1, size=(200, 2)) * [250, 20]
     Z = np.repeat(Y, 20, axis=0)

@@ -97,7 +97,8 @@ class Fastest(ApproximateSums):
 
     def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
         n, d = Y.shape
-        if n <= self.exact_up_to or d > MAX_COMPILED_DIMENSION:
+        few = n <= self.exact_up_to
+        if few or d > MAX_COMPILED_DIMENSION:
             reason = self.choose(kernel, Y).reason
             return replace(self.exact.at_positions(kernel, Y), reason=reason)
         return self.fft.at_positions(kernel, Y)
