@@ -269,9 +269,9 @@ class ElasticEmbedding(NeighborEmbedder):
         weight, solution = search.run(first)
         return SearchResult(solution, posed.objective.with_weight(weight), run.path)
 
-    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
+    def _phases(self, posed: PosedNeighbors, start: Array) -> list[Phase]:
         if not self._searches_weight(posed.data):
-            return super()._phases(posed)
+            return super()._phases(posed, start)
         n, rule = WeightSearch.expected_searches(), self._homotopy_rule()
         return [Phase.homotopy("choice of λ", rule, self._parameter_name, n)]
 

@@ -264,9 +264,9 @@ class NeighborEmbedder(IterativeEmbedder):
         weights = run.homotopy.values_between(self._first_weight(posed), objective.weight)
         return SearchResult(run.homotopy.follow(run, weights), objective, run.path)
 
-    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
+    def _phases(self, posed: PosedNeighbors, start: Array) -> list[Phase]:
         if not self._follows_homotopy(posed):
-            return super()._phases(posed)
+            return super()._phases(posed, start)
         return [Phase.homotopy("homotopy", self._homotopy_rule(), self._parameter_name)]
 
     def _first_weight(self, posed: PosedNeighbors) -> float:

@@ -88,6 +88,7 @@ class CellSums(ApproximateSums):
     negligible: float = 1e-9
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive("negligible", self.negligible)
 
     @property

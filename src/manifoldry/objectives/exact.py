@@ -18,6 +18,7 @@ from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.position_sums import ExactPositionSums, PositionSums
 from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.util.cached import cached_property
+from manifoldry.util.checks import check_instance
 from manifoldry.util.sparse_products import product
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
@@ -207,6 +208,9 @@ class ApproximateSums(PairSums):
     """
 
     exact: Exact = field(default=Exact(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_instance("exact", self.exact, Exact)
 
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         return self.exact.attraction(kernel, W)

@@ -9,6 +9,7 @@ from manifoldry.objectives.fft_interpolation import FFTInterpolation
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, Kernel
 from manifoldry.objectives.pair_sums import PairSums, Sums, is_matrix
 from manifoldry.objectives.position_sums import PositionSums
+from manifoldry.util.checks import check_count, check_instance, check_positive
 from manifoldry.util.typing import Array, Matrix
 
 _EXACT, _FFT, _CELLS = "exact sums", "interpolation on a mesh", "neighboring cells"
@@ -66,6 +67,13 @@ class Fastest(ApproximateSums):
     max_nodes: float = 3e7
     fft: FFTInterpolation = field(default_factory=FFTInterpolation)
     cells: CellSums = field(default=CellSums())
+
+    def __post_init__(self) -> None:
+        check_count("exact_up_to", self.exact_up_to, minimum=0)
+        check_positive("max_nodes", self.max_nodes)
+        check_instance("fft", self.fft, FFTInterpolation)
+        check_instance("cells", self.cells, CellSums)
+        super().__post_init__()
 
     def choose(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> ChosenSums:
         """The sums to use for an embedding `Y`, and why."""

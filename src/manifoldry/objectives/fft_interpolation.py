@@ -95,6 +95,7 @@ class FFTInterpolation(ApproximateSums):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.spacing is not None:
             check_positive("spacing", self.spacing)
         check_nonnegative("resolution", self.resolution)

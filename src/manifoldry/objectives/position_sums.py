@@ -160,7 +160,8 @@ class InterpolatedPositionSums(PositionSums):
         mesh = f"interpolation on a mesh of spacing {self.interpolated.spacing:.2g}"
         if self.outlying is None:
             return mesh
-        return f"{mesh}, exact for {len(self.outlying.Y)} outlying points"
+        outlying = len(self.outlying.Y)
+        return f"{mesh}, exact for {outlying} outlying point{'s' if outlying > 1 else ''}"
 
     def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
         if weights is not None:

@@ -293,7 +293,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             posed.rng,
         )
 
-    def _phases(self, posed: "PosedUnfolding") -> list[Phase]:
+    def _phases(self, posed: "PosedUnfolding", start: Array) -> list[Phase]:
         return [Phase("unfolding", None, None, parameter="penalty")]  # not predictable
 
     def _search(
