@@ -370,7 +370,7 @@ FAULTS = [
     Fault("optimize/methods.py", "the last direction is forgotten in a checkpoint",
           'if "P" in state:',
           "if False:"),
-    Fault("optimize/descent.py", "the last step is forgotten in a checkpoint",
+    Fault("optimize/line_search_descent.py", "the last step is forgotten in a checkpoint",
           'if "last" in state:',
           "if False:"),
     Fault("optimize/descent.py", "a scheduled filter starts anew in the middle of a search",
