@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import shortest_path
 from manifoldry import NeighborGraph
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphError
-from manifoldry.neighbors import geodesics, shortest_paths
+from manifoldry.neighbors import shortest_paths
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.geodesics import shortest_path as shortest_route
 
