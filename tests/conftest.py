@@ -28,6 +28,7 @@ def fast_paths(request):
         return
     from scipy import sparse
 
+    from manifoldry.neighbors import paths, shortest_paths
     from manifoldry.neighbors.brute import BruteIndex
     from manifoldry.neighbors.edge_list import EdgeList
     from manifoldry.objectives import Exact, Fastest, pairwise
@@ -39,6 +40,8 @@ def fast_paths(request):
         lambda index, X: not (sparse.issparse(X) or sparse.issparse(index.X)),
     )
     patch.setattr(EdgeList, "_is_large", True)
+    patch.setattr(shortest_paths, "COMPILE_ABOVE", 0)
+    patch.setattr(paths, "COMPILE_ABOVE", 0)
     exact = Exact(compile_pairs=0.0)
     patch.setattr(pairwise, "default_pair_sums", lambda: Fastest(exact_up_to=1, exact=exact))
     yield

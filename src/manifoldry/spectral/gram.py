@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity.dense import Centered, RawKernel
+from manifoldry.affinity.dense import Centered, GivenKernel, RawKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
 from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
@@ -16,6 +16,7 @@ from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.centered_squares import CenteredSquares
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -158,6 +159,14 @@ class KernelGram:
         problem = SpectralProblem(K, "largest", deflate=np.ones(len(K)), scale="sqrt_eigenvalue")
         return cls(kernel, problem, unit)
 
+    @classmethod
+    def of_distances(cls, D: Array, unit: float) -> "KernelGram":
+        """Center −½·(d/unit)² for a symmetric matrix of distances, without a copy of it."""
+        K = CenteredSquares(D, unit)
+        kernel = Centered(GivenKernel(len(D)), K.column_means, K.grand_mean)
+        problem = SpectralProblem(K, "largest", deflate=np.ones(len(D)), scale="sqrt_eigenvalue")
+        return cls(kernel, problem, unit)
+
     def extend(self, spectrum: Spectrum) -> Nystrom:
         """Return Nyström's formula, which is exact at the training points."""
         return Nystrom(self.kernel, spectrum.dual_vectors * self.unit, self.unit)
@@ -165,7 +174,8 @@ class KernelGram:
     def loss(self, spectrum: Spectrum) -> float:
         """Return the strain divided by the squared norm of the kernel matrix."""
         K = self.problem.operator
-        return gram_residual(spectrum, float(np.vdot(K, K)))
+        implicit = isinstance(K, CenteredSquares)
+        return gram_residual(spectrum, K.squared_norm() if implicit else float(np.vdot(K, K)))
 
 
 @dataclass(frozen=True, eq=False)
