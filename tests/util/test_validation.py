@@ -1,6 +1,7 @@
 """Validation of data and arguments, and memory checks."""
 
 import tracemalloc
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from manifoldry import PCA
+from manifoldry.exceptions import LargeMatrixWarning
 from manifoldry.util import validation
 from manifoldry.util.checks import (
     as_generator,
@@ -21,6 +23,7 @@ from manifoldry.util.checks import (
     check_option,
     check_positive,
 )
+from manifoldry.util.memory import memory_remedy
 from manifoldry.util.validation import (
     canonical,
     check_data,
@@ -31,6 +34,7 @@ from manifoldry.util.validation import (
     check_zero_diagonal,
     copy_if_shared,
     in_precision,
+    plan_matrix,
     plan_memory,
     power_of_two_scale,
     row_blocks,
@@ -227,6 +231,19 @@ def test_arrays_that_do_not_fit_into_memory_are_rejected(monkeypatch):
         plan_memory(3.0 * 2**30, "a matrix", "use less")
     monkeypatch.setattr(validation, "available_memory", lambda: None)
     plan_memory(1e30, "a matrix", "use less")  # unknown memory: no check
+
+
+def test_matrices_of_all_pairs_of_many_points_are_announced(monkeypatch):
+    monkeypatch.setattr(validation, "available_memory", lambda: 10**10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan_matrix((20_000, 20_000), 8, "a matrix", "use less")
+    with pytest.warns(LargeMatrixWarning, match=r"^a matrix needs about 3\.0 GiB of .*, use less$"):
+        plan_matrix((20_001, 20_000), 8, "a matrix", "use less")
+    with pytest.warns(LargeMatrixWarning, match="much, pass init$"), memory_remedy("pass init"):
+        plan_matrix((20_001, 20_000), 8, "a matrix", "use less")
+    with pytest.raises(MemoryError, match=r"^a matrix needs about .* are free; use less$"):
+        plan_matrix((40_000, 40_000), 8, "a matrix", "use less")
 
 
 @pytest.mark.parametrize(

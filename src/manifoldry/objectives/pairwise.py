@@ -19,7 +19,7 @@ from manifoldry.objectives.weights import entries, pair_weights
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.validation import canonical, plan_memory, row_blocks
+from manifoldry.util.validation import canonical, plan_matrix, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +248,9 @@ class Pairwise(Objective):
         Typically they are positive at short distances in the data, negative at intermediate ones
         and near zero at long ones.
         """
-        plan_memory(
-            8.0 * self.n**2,
+        plan_matrix(
+            (self.n, self.n),
+            8,
             f"the learned affinity of {self.n} points",
             "call learned_affinity_edges with a sparse pattern",
         )

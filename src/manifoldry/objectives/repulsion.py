@@ -16,7 +16,7 @@ from manifoldry.util.validation import (
     check_nonnegative_entries,
     check_square,
     check_symmetric,
-    plan_memory,
+    plan_matrix,
     row_blocks,
 )
 
@@ -74,6 +74,8 @@ class Repulsion(ABC):
 
     def laplacian(self) -> Array:
         """The Laplacian as a dense matrix."""
+        what = f"the dense Laplacian of the repulsion of {self.n} points"
+        plan_matrix((self.n, self.n), 40, what, "pass repulsion='uniform'")
         return self.laplacian_product(np.eye(self.n))
 
 
@@ -266,8 +268,10 @@ def _given(W: Matrix) -> Repulsion:
     """Return a checked copy of a matrix of weights, without diagonal, scaled to sum to one."""
     what = "repulsive weights"
     if not sparse.issparse(W):
-        plan_memory(
-            np.asarray(W).nbytes,
+        given = np.asarray(W)
+        plan_matrix(
+            np.atleast_2d(given).shape[-2:],
+            given.itemsize,
             f"a copy of the {what}",
             "pass them as a sparse matrix, or repulsion='uniform'",
         )

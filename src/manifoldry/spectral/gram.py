@@ -22,10 +22,13 @@ from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     largest_modulus,
+    plan_matrix,
     plan_memory,
     power_of_two_scale,
     square_tiles,
 )
+
+FEWER = "fit a sample of the points and transform the others"
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,9 +297,9 @@ def _symmetrize(K: Array, largest: float, rounding: float = 1e-5) -> None:
         K[rows, columns], K[columns, rows] = mean, mean.T
 
 
-def check_gram_memory(n: int, n_matrices: float = 4.5, remedy: str = "use fewer points") -> None:
-    """Raise an error if `n_matrices` n × n matrices, which the decomposition needs, do not fit."""
-    plan_memory(8.0 * n_matrices * n * n, f"the Gram matrix of {n} points", remedy)
+def check_gram_memory(n: int, n_matrices: float = 4.5, remedy: str = FEWER) -> None:
+    """Plan `n_matrices` n × n matrices, which the decomposition needs."""
+    plan_matrix((n, n), 8 * n_matrices, f"the Gram matrix of {n} points", remedy)
 
 
 def _centered_product(F: Matrix) -> Array:

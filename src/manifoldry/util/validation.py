@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.exceptions import LargeMatrixWarning, warn
 from manifoldry.util.array_like import (
     annotated_of,
     array_like,
@@ -15,11 +16,13 @@ from manifoldry.util.array_like import (
     is_annotated,
     is_layer,
 )
-from manifoldry.util.memory import NotEnoughMemoryError, available_memory
+from manifoldry.util.memory import NotEnoughMemoryError, available_memory, replaced_remedy
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 # Tolerance of checks of symmetry and zero diagonals, relative to the largest entry.
 ROUNDING = 1e-6
+# A matrix of all pairs of more points is announced by a warning before it is computed.
+ANNOUNCED_ABOVE = 20_000
 
 
 def check_not_masked(X: Any) -> None:
@@ -217,6 +220,18 @@ def plan_memory(n_bytes: float, what: str, remedy: str) -> None:
             f"{what} needs about {n_bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free"
         )
         raise NotEnoughMemoryError(need, remedy)
+
+
+def plan_matrix(shape: tuple[int, int], bytes_per_entry: float, what: str, remedy: str) -> None:
+    """Plan memory for a dense matrix, and warn if it is large, with its size and the remedy.
+
+    Large are those with more entries than there are pairs of `ANNOUNCED_ABOVE` points.
+    """
+    n_bytes = bytes_per_entry * float(shape[0]) * shape[1]
+    plan_memory(n_bytes, what, remedy)
+    if float(shape[0]) * shape[1] > ANNOUNCED_ABOVE**2:
+        size = f"{what} needs about {n_bytes / 2**30:.1f} GiB of memory"
+        warn(f"{size}; if that is too much, {replaced_remedy(remedy)}", LargeMatrixWarning)
 
 
 def square_tiles(n: int, side: int = 512) -> list[tuple[slice, slice]]:
