@@ -80,13 +80,13 @@ class NewPointObjective:
     def at(self, Z: Array, rows: IntArray) -> Evaluation:
         """Objectives of the new points `rows`, which may repeat, at the positions `Z`."""
         sums = self._sums.at(Z, self.repulsion_weights, rows)
-        parts = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
+        parts = self._cached_blocks(len(Z))
         blocks = map_threads(lambda b: self._at(Z[b], rows[b], sums.take(b)), parts)
         return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
 
     def attraction(self, Z: Array, rows: IntArray) -> Array:
         """Attraction Σ pφ of the new points `rows` at the positions `Z`, without the repulsion."""
-        blocks = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
+        blocks = self._cached_blocks(len(Z))
         parts = [self._attraction(Z[block], rows[block])[0] for block in blocks]
         return np.concatenate([np.empty(0), *parts])
 
@@ -105,9 +105,26 @@ class NewPointObjective:
         return indices, values
 
     @cached_property
+    def means(self) -> Array:
+        """Mean position of the neighbors of every new point, weighted by affinity, (n_new, d)."""
+        indices, P = self.neighbors
+        return np.einsum("nk,nkd->nd", P, self.Y[indices]) / self.total_affinity[:, None]
+
+    @cached_property
+    def spreads(self) -> Array:
+        """Sum of the squared distances of the neighbors from their mean, weighted by affinity."""
+        indices, P = self.neighbors
+        return np.einsum("nk,nkd->n", P, (self.Y[indices] - self.means[:, None]) ** 2)
+
+    @cached_property
     def _sums(self) -> PositionSums:
         problem = self.problem
         return self.position_sums or problem.pair_sums.at_positions(problem.potential, self.Y)
+
+    def _cached_blocks(self, n: int) -> list[slice]:
+        """Blocks of positions whose temporary arrays stay in the cache."""
+        d, n_neighbors = self.Y.shape[1], self.neighbors[0].shape[1]
+        return row_blocks(n, d * d if self.problem.kernel.quadratic else n_neighbors, self.cached)
 
     def _at(self, Z: Array, rows: IntArray, sums: LogSums) -> Evaluation:
         value, force, H, forces = self._attraction(Z, rows)
@@ -127,6 +144,8 @@ class NewPointObjective:
 
     def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
         """Σ pφ, its gradient and Hessian, and the sum of the lengths of all forces."""
+        if self.problem.kernel.quadratic:
+            return self._quadratic_attraction(Z, rows)
         indices, P = self.neighbors[0][rows], self.neighbors[1][rows]
         steps = [z[:, None] - y[indices] for z, y in zip(Z.T, self.Y.T, strict=True)]
         D, kernel = squared_lengths(steps), self.problem.kernel
@@ -135,6 +154,14 @@ class NewPointObjective:
         H = second_moments(P * (4 * kernel.second_derivative(D)), steps)
         H += isotropic(2 * P1.sum(axis=1), len(steps))
         return dot(P, kernel.phi(D)), force, H, 2 * dot(P1, np.sqrt(D))
+
+    def _quadratic_attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
+        """The same for φ = c·d², by the mean of the neighbors: Σ pd² = Σp·‖z − mean‖² + spread."""
+        slope, steps = self.problem.kernel.derivative_at_zero, Z - self.means[rows]
+        weights = slope * self.total_affinity[rows]
+        value = weights * squared_lengths(list(steps.T)) + slope * self.spreads[rows]
+        lengths = 2 * np.sqrt(weights * value)  # at least their sum, by Cauchy-Schwarz
+        return value, 2 * weights[:, None] * steps, isotropic(2 * weights, Z.shape[1]), lengths
 
 
 @dataclass(frozen=True)

@@ -245,12 +245,9 @@ class NewPointOptimizer:
         of few points may be thousands of kernel widths large.
         """
         indices, P = objective.neighbors
-        P = P / objective.total_affinity[:, None]
-        Y = objective.Y[indices]  # (n_new, k, d)
-        mean = np.einsum("nk,nkd->nd", P, Y)
-        spread = np.sqrt(np.einsum("nk,nkd->n", P, (Y - mean[:, None]) ** 2))
+        mean, spread = objective.means, np.sqrt(objective.spreads / objective.total_affinity)
         nearest = np.argsort(-P, axis=1, kind="stable")[:, : self.n_starts]
-        positions = np.take_along_axis(Y, nearest[:, :, None], axis=1)
+        positions = objective.Y[np.take_along_axis(indices, nearest, axis=1)]
         known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbors
         positions = np.where(known[:, :, None], positions, mean[:, None])
         starts = np.stack([mean, *positions.transpose(1, 0, 2)])

@@ -40,7 +40,10 @@ class PositionSums(ABC):
 
 
 class Strips(NamedTuple):
-    """Points sorted into cells of all axes but the last, and along the last axis in each cell."""
+    """Points sorted into cells of the first two axes, and along the last axis in each cell.
+
+    There are no cells along the last axis.
+    """
 
     points: Array  # (d, n)
     order: IntArray
@@ -52,10 +55,10 @@ class Strips(NamedTuple):
     @classmethod
     def of(cls, Y: Array, width: float = 1.0, most: int = 4096) -> "Strips":
         """Sort the points `Y` into cells of a given width, wider if there were more than `most`."""
-        d = Y.shape[1]
+        axes = min(Y.shape[1] - 1, 2)
         low, widths, counts = np.zeros(2), np.ones(2), np.ones(2, dtype=np.intp)
-        number, per_axis = np.zeros(len(Y), dtype=np.intp), int(most ** (1 / max(1, d - 1)))
-        for axis in range(d - 1):
+        number, per_axis = np.zeros(len(Y), dtype=np.intp), int(most ** (1 / max(1, axes)))
+        for axis in range(axes):
             y = Y[:, axis]
             low[axis] = y.min()
             widths[axis] = max(width, float(np.ptp(y)) / (per_axis - 1))
