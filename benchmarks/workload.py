@@ -11,7 +11,7 @@ from importlib import import_module
 
 MODULES = (
     "knn", "laplacian", "constraint", "local", "stage", "kernel", "embeddings", "nonredundant",
-    "quality", "pair_sums", "tsne", "growth", "unfolding", "startup",
+    "quality", "pair_sums", "tsne", "elastic", "growth", "unfolding", "startup",
 )  # fmt: skip
 OURS = "manifoldry"
 EMPTY, SHARED = "@empty", "@shared"  # values in `environ` that stand for temporary folders

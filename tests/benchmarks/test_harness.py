@@ -444,6 +444,18 @@ def test_clock_starts_at_the_last_yield(tmp_path):
     np.testing.assert_array_equal(worker.read(out)["embedding"], [2, 2, 2])
 
 
+@pytest.mark.parametrize("name", ["tsne-million", "elastic-million"])
+def test_maps_of_a_million_points_are_scored(tmp_path, name):
+    found = workload.find([name])[0]
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir(), out.mkdir()
+    worker.write(data, {"X": np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)})
+    worker.run(found.contestants[0], data, out)
+    scored = worker.score(found, data, out)
+    assert 0.5 < scored["trust"] <= 1
+    assert len(scored) > 1
+
+
 def test_larger_sizes_are_left_out_after_a_timeout():
     sizes = [workload.Contestant(f"n={n}", print, series="s", size=n) for n in (1, 2)]
     assert measure._due(sizes[1], sizes, {"n=1": [{"seconds": 1.0}], "n=2": []}, 0)

@@ -384,7 +384,7 @@ FAULTS = [
           "canonical(W / W.sum())",
           "canonical(W / 2)"),
     Fault("iterative/neighbor_embedder.py", "no warning of components",
-          "warn_of_components(neighbors.strong, ",
+          "warn_of_components(neighbors.n_components, ",
           "str("),
     Fault("extension/affinity_rows.py", "new rows are larger than training rows",
           "log_scale + np.log(self.graph.n_reference / self.total)",

@@ -34,6 +34,7 @@ from manifoldry.util.validation import (
     check_zero_diagonal,
     copy_if_shared,
     in_precision,
+    largest_asymmetry,
     plan_matrix,
     plan_memory,
     power_of_two_scale,
@@ -200,6 +201,22 @@ def test_symmetry_is_checked_in_every_block(monkeypatch):
         B[i, j] += 1
         with pytest.raises(ValueError, match="up to 1;"):
             check_symmetric(B, "distances")
+
+
+def test_asymmetry_of_many_entries_is_found_without_a_transpose():
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.random((60, 60)) * (rng.random((60, 60)) < 0.1))
+    upper[20:30] = 0
+    A = upper + upper.T
+    assert largest_asymmetry(sparse.csr_array(A), compile_above=0) == 0
+    for i, j in rng.integers(0, 60, (40, 2)):  # entries with and without a partner
+        B = A.copy()
+        B[i, j] += 0.5
+        expected = 0.5 if i != j else 0.0
+        assert largest_asymmetry(sparse.csr_array(B), compile_above=0) == pytest.approx(expected)
+    C = sparse.csr_array(upper)
+    found = largest_asymmetry(C, compile_above=0)
+    assert found == largest_asymmetry(C) == np.abs(np.triu(upper, 1)).max()
 
 
 def test_symmetry_needs_no_copies_of_the_matrix():

@@ -212,9 +212,10 @@ class ElasticEmbedding(NeighborEmbedder):
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
         """Add an edge between connected components, which would move apart without bound."""
         W, data = super()._affinity(neighbors), neighbors.data
-        graph, unknown = neighbors.strong, data.points is None and data.distances is None
-        if unknown or graph.components()[0] == 1:
+        unknown = data.points is None and data.distances is None
+        if unknown or neighbors.n_components == 1:
             return W
+        graph = neighbors.strong
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DisconnectedGraphWarning)  # it was given before
             joined = DisconnectedPolicy("join", ("join",)).connect(graph, data.distances)
@@ -225,7 +226,7 @@ class ElasticEmbedding(NeighborEmbedder):
     def _new_rows(self, neighbors: Neighbors) -> AffinityRows:
         if isinstance(self.extension, str) and self.extension == "normalized":
             return super()._new_rows(neighbors)
-        return KernelRows(neighbors.graph, neighbors.weights, float(neighbors.matrix.sum()))
+        return KernelRows(neighbors.graph, neighbors.weights, neighbors.joint.total)
 
     def _searches_weight(self, data: Input) -> bool:
         """Whether to search for the weight, which needs the data."""

@@ -22,7 +22,6 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_weights import (
     Neighbors,
     check_edges,
-    joint,
     warn_of_components,
     warn_of_few_neighbors,
     warn_of_uniformity,
@@ -159,7 +158,7 @@ class NeighborEmbedder(IterativeEmbedder):
             warn_of_few_neighbors(self.perplexity_, usual, degree)
         neighbors = Neighbors(data, graph, weights)
         remedy = "lower gamma" if self.perplexity_ is None else "raise perplexity"
-        warn_of_components(neighbors.strong, remedy)
+        warn_of_components(neighbors.n_components, remedy)
         self.affinity_ = affinity = self._affinity(neighbors)
         objective = self._objective(neighbors, affinity)
         if not isinstance(objective, Pairwise):
@@ -174,7 +173,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
         """The weights of attraction of all pairs."""
-        return joint(neighbors.matrix)
+        return neighbors.joint.matrix
 
     @abstractmethod
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:

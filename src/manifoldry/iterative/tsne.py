@@ -264,7 +264,7 @@ class TSNE(NeighborEmbedder):
             self._exaggeration().levels, self._early_optimizers(), strict=True
         ):
             monitor.begin(1 / factor)
-            exaggerated = replace(objective, exaggeration=factor)
+            exaggerated = objective.with_exaggeration(factor)
             last = monitor.resumable(optimizer).minimize(exaggerated, last.embedding, monitor)
             if last.interrupted:
                 break

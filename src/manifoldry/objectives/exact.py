@@ -16,9 +16,10 @@ from manifoldry.objectives.pair_kernel import (
 )
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.position_sums import ExactPositionSums, PositionSums
-from manifoldry.objectives.weights import graph_laplacian
+from manifoldry.objectives.weights import graph_laplacian, with_values
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_instance
+from manifoldry.util.local_matrix import LocalMatrix
 from manifoldry.util.sparse_products import product
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
@@ -29,23 +30,23 @@ from manifoldry.util.validation import row_blocks
 class QuadraticAttraction:
     """Attraction Σ Wᵢⱼdᵢⱼ² = 2·tr YᵀLY, where L is the Laplacian of W."""
 
-    L: sparse.csr_array
+    L: LocalMatrix
 
     def __call__(self, Y: Array) -> Attraction:
         Y = Y.astype(np.float64, copy=False)
-        force = product(self.L, Y)
+        force = self.L.restored(product(self.L.matrix, self.L.sorted(Y)))
         return Attraction(2 * float(np.einsum("ij,ij->", Y, force)), force, self._degree)
 
     @cached_property
     def _degree(self) -> Array:
-        return self.L.diagonal()
+        return self.L.restored(self.L.matrix.diagonal())
 
 
 def edge_attraction(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Attraction:
     """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for any kernel."""
     Y = np.asarray(Y, dtype=np.float64)
     D = edge_squares(Y, W, block)
-    T = _with_values(W, kernel.times_derivative(W.data, D))
+    T = with_values(W, kernel.times_derivative(W.data, D))
     degree = T.sum(axis=1)
     return Attraction(_weighted(W.data, kernel.phi(D)), degree[:, None] * Y - T @ Y, degree)
 
@@ -63,30 +64,34 @@ class StudentAttraction:
             return edge_attraction(self.kernel, self.W, self.block, Y)
         from manifoldry.objectives.compiled import student_rows
 
-        single = Y.dtype == np.float32
-        Y = np.ascontiguousarray(Y, dtype=np.float32 if single else np.float64)
-        weights = self._single if single else self.W.data
-        fixed = Y, self.W.indptr, self.W.indices, weights, Y.dtype.type(1 / self.kernel.dof)
+        local = self._single if Y.dtype == np.float32 else self._double
+        W, Y = local.matrix, np.ascontiguousarray(local.sorted(Y), dtype=local.matrix.dtype)
+        fixed = Y, W.indptr, W.indices, W.data, Y.dtype.type(1 / self.kernel.dof)
         loop, force, degree = student_rows(Y.shape[1]), np.empty_like(Y), np.empty_like(Y[:, 0])
 
         def run(rows: tuple[int, int]) -> float:
             return float(loop(*fixed, force, degree, *rows))
 
-        cost = sum(map_threads(run, _row_ranges(self.W, self.block)))
+        cost = sum(map_threads(run, _row_ranges(W, self.block)))
         derivative = Y.dtype.type(self.kernel.derivative_at_zero)
-        return Attraction(self.kernel.power * cost, derivative * force, derivative * degree)
+        parts = (local.restored(derivative * part) for part in (force, degree))
+        return Attraction(self.kernel.power * cost, *parts)
 
     @cached_property
-    def _single(self) -> Array:
+    def _single(self) -> LocalMatrix:
         """The weights in single precision."""
-        return np.asarray(self.W.data, dtype=np.float32)
+        return LocalMatrix.of(self.W, np.float32)
+
+    @cached_property
+    def _double(self) -> LocalMatrix:
+        return LocalMatrix.of(self.W)
 
 
 def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums:
     """Kernel sums and forces over the edges of `W`."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D)
-    kernel_sums, F = _with_values(W, K).sum(axis=1), _with_values(W, kernel.times_derivative(K, D))
+    kernel_sums, F = with_values(W, K).sum(axis=1), with_values(W, kernel.times_derivative(K, D))
     return Sums(kernel_sums, F.sum(axis=1)[:, None] * Y - F @ Y)
 
 
@@ -94,7 +99,7 @@ def edge_moments(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> A
     """Second moments over the edges of `W`."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D) * kernel.curvature(D)
-    columns = [_with_values(W, K * edge_squares(y[:, None], W, block)).sum(axis=1) for y in Y.T]
+    columns = [with_values(W, K * edge_squares(y[:, None], W, block)).sum(axis=1) for y in Y.T]
     return np.stack(columns, axis=1)
 
 
@@ -123,10 +128,6 @@ def _row_ranges(W: sparse.csr_array, block: int) -> list[tuple[int, int]]:
 def _weighted(weights: Array, values: Array) -> float:
     """Σ w·v without BLAS, whose threads would compete with ours."""
     return float(np.einsum("e,e->", weights, values))
-
-
-def _with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
-    return sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ class Exact(PairSums):
 
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         if kernel.quadratic:
-            return QuadraticAttraction(kernel.derivative_at_zero * graph_laplacian(W))
+            L = kernel.derivative_at_zero * graph_laplacian(W)
+            return QuadraticAttraction(LocalMatrix.of(L))
         if type(kernel) is StudentKernel and W.nnz >= self.compile_edges:
             return StudentAttraction(kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)

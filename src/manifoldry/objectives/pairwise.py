@@ -15,7 +15,7 @@ from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTe
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.repulsion import Repulsion
-from manifoldry.objectives.weights import entries, pair_weights
+from manifoldry.objectives.weights import entries, pair_weights, with_values
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
@@ -154,7 +154,11 @@ class Pairwise(Objective):
     @cached_property
     def attraction(self) -> sparse.csr_array:
         factor = self.exaggeration * self.kernel.derivative_at_zero
-        return self.affinity if factor == 1 else self.affinity * factor
+        return (
+            self.affinity
+            if factor == 1
+            else with_values(self.affinity, factor * self.affinity.data)
+        )
 
     @cached_property
     def repulsion_at_zero(self) -> Repulsion:
@@ -179,8 +183,18 @@ class Pairwise(Objective):
 
     def with_weight(self, weight: float) -> Self:
         """Return a copy with another weight λ of the repulsion; cached arrays are shared."""
+        return self._with("weight", check_nonnegative("weight", weight))
+
+    def with_exaggeration(self, exaggeration: float) -> Self:
+        """Return a copy with another factor ρ of the attraction; cached arrays are shared."""
+        other = self._with("exaggeration", check_positive("exaggeration", exaggeration))
+        vars(other).pop("attraction", None)  # it includes the factor
+        return other
+
+    def _with(self, name: str, value: float) -> Self:
+        _ = self._attraction_at  # computed before copying, hence once for all copies
         other = copy(self)
-        object.__setattr__(other, "weight", check_nonnegative("weight", weight))
+        object.__setattr__(other, name, value)
         return other
 
     def without_cache(self) -> Self:
