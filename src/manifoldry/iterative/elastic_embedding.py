@@ -21,8 +21,11 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors, joint
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
+from manifoldry.objectives.fastest import Fastest
 from manifoldry.objectives.losses import elastic
+from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.objectives.projected_distance import projected_distance_weights
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
@@ -241,23 +244,27 @@ class ElasticEmbedding(NeighborEmbedder):
         if not isinstance(self.repulsion, str):
             return self.repulsion
         check_option("repulsion", self.repulsion, ("auto", "squared_distance", "uniform"))
-        known, few = data.points is not None, data.n_samples <= self._pairs_kept
-        if self.repulsion == "auto" and known and not few:
+        known = data.points is not None
+        exact = data.n_samples <= Fastest.exact_up_to or self.n_components_ > MAX_COMPILED_DIMENSION
+        if self.repulsion == "auto" and known and exact and data.n_samples > self._pairs_kept:
             warn(
-                f"repulsion is uniform, because there are {data.n_samples} points, more than "
-                f"{self._pairs_kept}; repulsion='squared_distance' usually separates clusters "
-                "better, but takes time and memory proportional to n². Pass it, or fit a sample "
-                "and transform the others; repulsion='uniform' avoids this warning",
+                f"repulsion is uniform, because {data.n_samples} points, more than "
+                f"{self._pairs_kept}, are embedded in more than {MAX_COMPILED_DIMENSION} "
+                "dimensions; repulsion='squared_distance' usually separates clusters better, but "
+                "takes time and memory proportional to n² there. Pass it, or fit a sample and "
+                "transform the others; repulsion='uniform' avoids this warning",
                 ManifoldryWarning,
             )
-        if self.repulsion == "uniform" or (self.repulsion == "auto" and not (known and few)):
+            return "uniform"
+        if self.repulsion == "uniform" or (self.repulsion == "auto" and not known):
             return "uniform"
         if not known:
             raise ValueError(
                 "repulsion='squared_distance' needs the data, but only distances were given; pass "
                 "the matrix of squared distances as repulsion"
             )
-        return squared_distance_weights(data.points)
+        weights = squared_distance_weights if exact else projected_distance_weights
+        return weights(data.points)
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
         if not self._searches_weight(posed.data):

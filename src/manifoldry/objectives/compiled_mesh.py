@@ -104,6 +104,62 @@ def spreading(d):
     return spread
 
 
+@formula
+def interpolate(d, slopes, x, y, z, nodes, a, b, c, near, q):
+    """Potential at the position (x, y, z) in the cell of the node (a, b, c), and its derivatives.
+
+    The contribution of a charge q at the position itself is subtracted: `near` is the potential of
+    a unit charge at distances of zero to three nodes.
+    """
+    one, none = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
+    wx = spline(x) if d > 2 else one
+    wy = spline(y) if d > 1 else one
+    wz = spline(z)
+    vx = spline_slope(x) if d > 2 and slopes else none
+    vy = spline_slope(y) if d > 1 and slopes else none
+    vz = spline_slope(z) if slopes else none
+    value, dx, dy, dz = 0.0, 0.0, 0.0, 0.0
+    for s in range(4 if d > 2 else 1):
+        for t in range(4 if d > 1 else 1):
+            row = nodes[a + s, b + t]
+            along = weighted(wz, row, c)
+            value += wx[s] * wy[t] * along
+            if slopes:
+                dz += wx[s] * wy[t] * weighted(vz, row, c)
+                if d > 1:
+                    dy += wx[s] * vy[t] * along
+                if d > 2:
+                    dx += vx[s] * wy[t] * along
+    # The contribution of the point itself; its slope is that by the first argument.
+    px, py, pz = products(wx, wx), products(wy, wy), products(wz, wz)
+    qx, qy, qz = products(wx, vx), products(wy, vy), products(wz, vz)
+    for s in range(4 if d > 2 else 1):
+        for t in range(4 if d > 1 else 1):
+            row = near[s, t]
+            along = q * weighted(pz, row, 0)
+            value -= px[s] * py[t] * along
+            if slopes:
+                dz -= px[s] * py[t] * q * weighted(qz, row, 0)
+                if d > 1:
+                    dy -= px[s] * qy[t] * along
+                if d > 2:
+                    dx -= qx[s] * py[t] * along
+    return value, dx, dy, dz
+
+
+@formula
+def store(d, slopes, j, found, values, derivatives):
+    """Store the potential of a point and its derivatives in the arrays of all points."""
+    value, dx, dy, dz = found
+    values[j] = value
+    if slopes:
+        derivatives[j, d - 1] = dz
+        if d > 1:
+            derivatives[j, d - 2] = dy
+        if d > 2:
+            derivatives[j, 0] = dx
+
+
 @cache
 def gathering(d, slopes):
     """Return the compiled loop that interpolates the potential at points lo to hi.
@@ -116,51 +172,12 @@ def gathering(d, slopes):
 
     @looping
     def gather(U, charges, nodes, near, order, values, derivatives, lo, hi):
-        one, none = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
         for i in range(lo, hi):
             x, y, z = U[0, i], U[max(d - 2, 0), i], U[d - 1, i]
             a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
-            wx = spline(x - a) if d > 2 else one
-            wy = spline(y - b) if d > 1 else one
-            wz = spline(z - c)
-            vx = spline_slope(x - a) if d > 2 and slopes else none
-            vy = spline_slope(y - b) if d > 1 and slopes else none
-            vz = spline_slope(z - c) if slopes else none
-            value, dx, dy, dz = 0.0, 0.0, 0.0, 0.0
-            for s in range(4 if d > 2 else 1):
-                for t in range(4 if d > 1 else 1):
-                    row = nodes[a + s, b + t]
-                    along = weighted(wz, row, c)
-                    value += wx[s] * wy[t] * along
-                    if slopes:
-                        dz += wx[s] * wy[t] * weighted(vz, row, c)
-                        if d > 1:
-                            dy += wx[s] * vy[t] * along
-                        if d > 2:
-                            dx += vx[s] * wy[t] * along
-            # The contribution of the point itself; its slope is that by the first argument.
-            px, py, pz = products(wx, wx), products(wy, wy), products(wz, wz)
-            qx, qy, qz = products(wx, vx), products(wy, vy), products(wz, vz)
             q = 1.0 if charges is None else charges[i]
-            for s in range(4 if d > 2 else 1):
-                for t in range(4 if d > 1 else 1):
-                    row = near[s, t]
-                    along = q * weighted(pz, row, 0)
-                    value -= px[s] * py[t] * along
-                    if slopes:
-                        dz -= px[s] * py[t] * q * weighted(qz, row, 0)
-                        if d > 1:
-                            dy -= px[s] * qy[t] * along
-                        if d > 2:
-                            dx -= qx[s] * py[t] * along
-            j = order[i]
-            values[j] = value
-            if slopes:
-                derivatives[j, d - 1] = dz
-                if d > 1:
-                    derivatives[j, d - 2] = dy
-                if d > 2:
-                    derivatives[j, 0] = dx
+            found = interpolate(d, slopes, x - a, y - b, z - c, nodes, a, b, c, near, q)
+            store(d, slopes, order[i], found, values, derivatives)
 
     return gather
 

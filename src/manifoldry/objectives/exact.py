@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from manifoldry.objectives.factored_weights import as_matrix
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
     Kernel,
@@ -160,11 +161,13 @@ class Exact(PairSums):
     edge_block: int = 2**16
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
+        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_sums(kernel, Y, weights, self.edge_block)
         return Sums(*self._all_pairs(kernel, Y, weights, 1))
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
+        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_moments(kernel, Y, weights, self.edge_block)
         return self._all_pairs(kernel, Y, weights, 2)[1]

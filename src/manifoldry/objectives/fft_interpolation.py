@@ -8,8 +8,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.interpolated_sum import InterpolatedSum
-from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
+from manifoldry.objectives.mesh import Mesh, MeshKernel, PointWeights, padded_shape
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.objectives.position_sums import (
@@ -104,7 +105,7 @@ class FFTInterpolation(ApproximateSums):
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         if is_matrix(weights):
             return self.exact.sums(kernel, Y, weights)
-        mesh = self._mesh(kernel, Y)
+        mesh = self._mesh(kernel, Y, weights)
         potential = self._transformed(kernel, mesh).potential(mesh.charges(weights))
         values, slopes = mesh.values_and_slopes(potential, weights)
         force = (-0.5 * slopes).astype(Y.dtype, copy=False)
@@ -113,7 +114,7 @@ class FFTInterpolation(ApproximateSums):
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         if is_matrix(weights):
             return self.exact.moments(kernel, Y, weights)
-        mesh = self._mesh(kernel, Y)
+        mesh = self._mesh(kernel, Y, weights)
         charges = mesh.charges(weights)
         columns = []
         for axis in range(mesh.d):
@@ -181,9 +182,10 @@ class FFTInterpolation(ApproximateSums):
         cells = extents(Y) / spacing + unused
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
 
-    def _mesh(self, kernel: Kernel, Y: Array) -> Mesh:
+    def _mesh(self, kernel: Kernel, Y: Array, weights: PointWeights) -> Mesh:
+        charges = weights.n_factors if isinstance(weights, FactoredWeights) else 1
         plan_memory(
-            _BYTES_PER_NODE * self.n_nodes(kernel, Y),
+            _BYTES_PER_NODE * self.n_nodes(kernel, Y) * charges,
             f"a mesh over an embedding of extent {extents(Y).max():.3g}",
             "pass pair_sums=Fastest(), which uses exact sums then, or a larger spacing",
         )
