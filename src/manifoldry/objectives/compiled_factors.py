@@ -5,10 +5,20 @@ have four axes: the last but one numbers the factors, the others are those of th
 """
 
 from functools import cache
+from math import nan
 
 import numpy as np
 
-from manifoldry.objectives.compiled_mesh import interpolate, looping, spline, store
+from manifoldry.objectives.compiled_mesh import (
+    expand,
+    formula,
+    interpolate,
+    is_inside,
+    looping,
+    spline,
+    store,
+    store_expansion,
+)
 
 
 @cache
@@ -49,6 +59,23 @@ def spreading_factors(d):
     return spread
 
 
+@formula
+def combine_nodes(d, weights, nodes, a, b, c, around):
+    """Fill the nodes around a point with the weighted sums of the potentials of all factors."""
+    for s in range(4 if d > 2 else 1):
+        for t in range(4 if d > 1 else 1):
+            rows = nodes[a + s, b + t]
+            p0, p1, p2, p3 = 0.0, 0.0, 0.0, 0.0
+            for factor in range(len(weights)):
+                w, row = weights[factor], rows[factor]
+                p0 += w * row[c]
+                p1 += w * row[c + 1]
+                p2 += w * row[c + 2]
+                p3 += w * row[c + 3]
+            around[s, t, 0], around[s, t, 1] = p0, p1
+            around[s, t, 2], around[s, t, 3] = p2, p3
+
+
 @cache
 def gathering_factors(d, slopes):
     """Return the compiled loop that interpolates weighted potentials at points lo to hi.
@@ -60,28 +87,39 @@ def gathering_factors(d, slopes):
 
     @looping
     def gather(U, order, left, right, nodes, near, values, derivatives, lo, hi):
-        # The nodes around a point with the potentials of its own weights.
         around = np.empty((4 if d > 2 else 1, 4 if d > 1 else 1, 4))
         for i in range(lo, hi):
             x, y, z = U[0, i], U[max(d - 2, 0), i], U[d - 1, i]
             a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
-            j = order[i]
-            weights, q = left[j], 0.0
-            for factor in range(len(weights)):
-                q += weights[factor] * right[j, factor]
-            for s in range(4 if d > 2 else 1):
-                for t in range(4 if d > 1 else 1):
-                    rows = nodes[a + s, b + t]
-                    p0, p1, p2, p3 = 0.0, 0.0, 0.0, 0.0
-                    for factor in range(len(weights)):
-                        w, row = weights[factor], rows[factor]
-                        p0 += w * row[c]
-                        p1 += w * row[c + 1]
-                        p2 += w * row[c + 2]
-                        p3 += w * row[c + 3]
-                    around[s, t, 0], around[s, t, 1] = p0, p1
-                    around[s, t, 2], around[s, t, 3] = p2, p3
+            j, q = order[i], 0.0
+            for factor in range(left.shape[1]):
+                q += left[j, factor] * right[j, factor]
+            combine_nodes(d, left[j], nodes, a, b, c, around)
             found = interpolate(d, slopes, x - a, y - b, z - c, around, 0, 0, 0, near, q)
             store(d, slopes, j, found, values, derivatives)
 
     return gather
+
+
+@cache
+def expanding_factors(d):
+    """Return the compiled loop for weighted potentials and two derivatives at positions lo to hi.
+
+    Its arguments are those of `expanding`, and before the nodes the factors `left` of new points
+    and the number of the new point at each position.
+    """
+
+    @looping
+    def fill(U, left, rows, nodes, values, gradients, hessians, lo, hi):
+        around = np.empty((4 if d > 2 else 1, 4 if d > 1 else 1, 4))
+        for i in range(lo, hi):
+            if not is_inside(d, U[i], nodes.shape[0], nodes.shape[1], nodes.shape[3]):
+                values[i] = nan
+                continue
+            x, y, z = U[i, 0], U[i, max(d - 2, 0)], U[i, d - 1]
+            a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
+            combine_nodes(d, left[rows[i]], nodes, a, b, c, around)
+            found = expand(d, x - a, y - b, z - c, around, 0, 0, 0)
+            store_expansion(d, i, found, values, gradients, hessians)
+
+    return fill

@@ -179,7 +179,9 @@ class Exact(PairSums):
             return StudentAttraction(kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> ExactPositionSums:
+    def at_positions(
+        self, kernel: Kernel, Y: Array, factors: Array | None = None
+    ) -> ExactPositionSums:
         return ExactPositionSums(kernel, Y, self.compile_pairs)
 
     def _all_pairs(
@@ -214,7 +216,7 @@ class ApproximateSums(PairSums):
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         return self.exact.attraction(kernel, W)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+    def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         return self.exact.at_positions(kernel, Y)
 
 

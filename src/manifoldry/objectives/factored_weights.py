@@ -4,21 +4,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.cached import cached_property
+from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory
 
 
 @dataclass(frozen=True, eq=False)
 class FactoredWeights:
-    """Weights wᵢⱼ = Σ_c lᵢ_c·rⱼ_c of pairs i ≠ j.
+    """Weights wᵢⱼ = Σ_c lᵢ_c·rⱼ_c of pairs i ≠ j, or of new points i and training points j.
 
     A sum over all pairs is then one sum for every factor, with the weights r_c of the points.
 
     Parameters
     ----------
-    left, right : array of shape (n, n_factors)
-        The factors l and r; the product has to be symmetric, and is not checked.
+    left : array of shape (n, n_factors) or (n_new, n_factors)
+        The factors l.
+    right : array of shape (n, n_factors)
+        The factors r. The product has to be symmetric, except for new points; this is not checked.
 
     Examples
     --------
@@ -49,6 +53,19 @@ class FactoredWeights:
         W = self.left @ self.right.T
         np.fill_diagonal(W, 0.0)
         return W
+
+    def rows(self, rows: IntArray | slice) -> Array:
+        """Weights of some new points, (n_rows, n)."""
+        return np.asarray(self.left[rows] @ self.right.T)
+
+    def to(self, points: NDArray[np.bool_]) -> "FactoredWeights":
+        """Return the weights to some of the training points."""
+        return FactoredWeights(self.left, self.right[points])
+
+    @cached_property
+    def row_sums(self) -> Array:
+        """Sums of the weights of every new point."""
+        return np.asarray(self.left @ self.right.sum(axis=0))
 
     def combine(self, sums: Callable[[Array], tuple[Array, ...]]) -> tuple[Array, ...]:
         """Σ_c l_c·(sums with weights r_c of the points), for each of the arrays returned."""

@@ -28,6 +28,7 @@ class _Costs(NamedTuple):
     """Processor time in nanoseconds, measured on one core."""
 
     pair: float = 0.9
+    pair_factor: float = 0.25  # for each pair and factor of its weight
     cell_pair: float = 0.9
     cell_point: float = 300.0
     mesh_node: float = 30.0
@@ -98,13 +99,13 @@ class Fastest(ApproximateSums):
             return self.cells.moments_in(chosen.cells, Y, weights)
         return chosen.pair_sums.moments(kernel, Y, weights)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+    def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         n, d = Y.shape
         few = n <= self.exact_up_to
         if few or d > MAX_COMPILED_DIMENSION:
             reason = self.choose(kernel, Y).reason
             return replace(self.exact.at_positions(kernel, Y), reason=reason)
-        return self.fft.at_positions(kernel, Y)
+        return self.fft.at_positions(kernel, Y, factors)
 
     def without_cache(self) -> Self:
         return replace(self, fft=self.fft.without_cache())
@@ -114,11 +115,11 @@ class Fastest(ApproximateSums):
     ) -> tuple[dict[str, float], CellList | None]:
         """Predicted processor time of the alternatives, and the cells if they were computed.
 
-        With factored weights, all but the interpolation take one sum for each of the `factors`.
+        With factored weights, cells take one sum for each of the `factors`, and exact sums a matrix.
         """
         n, d = Y.shape
         costs, times = _Costs(), max(factors, 1)
-        seconds = {_EXACT: 1e-9 * n**2 * costs.pair * times}
+        seconds = {_EXACT: 1e-9 * n**2 * (costs.pair + factors * costs.pair_factor)}
         nodes = self.fft.n_nodes(kernel, Y) * times
         if nodes <= self.max_nodes:
             point = costs.mesh_point[d - 1] + factors * costs.mesh_factor[d - 1]

@@ -63,7 +63,8 @@ class FFTInterpolation(ApproximateSums):
         as many in three dimensions, but at most by this factor.
     new_point_nodes : float, default=3.2e7
         Largest mesh for the sums at positions of new points, which takes about 1 GB of memory while
-        it is computed, once. Its spacing is a half of that of a fit, for the Gaussian 1/2.8, in
+        it is computed, once; factored weights have one for every factor, each of which may have as
+        many times fewer nodes. Its spacing is a half of that of a fit, for the Gaussian 1/2.8, in
         three dimensions 1/1.4 and a half, or less, down to an eighth, if a quarter of the nodes
         suffice. If the mesh of the whole embedding would be larger, outlying points, at most 64 and
         1 %, are left out of it, whose sums are exact; if it still would be, all sums are exact.
@@ -122,13 +123,13 @@ class FFTInterpolation(ApproximateSums):
             columns.append(mesh.values(moment.potential(charges), weights))
         return np.maximum(np.stack(columns, axis=1), 0.0).astype(Y.dtype, copy=False)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+    def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         Y = np.asarray(Y, dtype=np.float64)
         exact = self.exact.at_positions(kernel, Y)
         for box in (_box(Y), _box(_without_outlying(Y))):
-            spacing = self._fine_spacing(kernel, box)
+            spacing = self._fine_spacing(kernel, box, 1 if factors is None else factors.shape[1])
             if spacing is not None:
-                return self._interpolated(kernel, exact, box, spacing)
+                return self._interpolated(kernel, exact, box, spacing, factors)
         return replace(
             exact,
             reason=f"exact: a mesh over an extent of {extents(Y).max():.3g} would have more than "
@@ -136,10 +137,16 @@ class FFTInterpolation(ApproximateSums):
         )
 
     def _interpolated(
-        self, kernel: Kernel, exact: ExactPositionSums, box: Array, spacing: float
+        self,
+        kernel: Kernel,
+        exact: ExactPositionSums,
+        box: Array,
+        spacing: float,
+        factors: Array | None,
     ) -> InterpolatedPositionSums:
+        charges = 1 if factors is None else factors.shape[1]
         plan_memory(
-            _BYTES_PER_NODE * self._new_point_nodes(kernel, box, spacing),
+            _BYTES_PER_NODE * self._new_point_nodes(kernel, box, spacing) * charges,
             f"a mesh over an embedding of extent {extents(box).max():.3g} for new points",
             "pass a smaller new_point_nodes, or pair_sums=Exact()",
         )
@@ -149,26 +156,32 @@ class FFTInterpolation(ApproximateSums):
         mesh = Mesh.of(np.vstack([exact.Y[inside], ends]), spacing)
         padded = padded_shape(mesh.shape, reach(kernel) / spacing)
         mesh_kernel = MeshKernel.of(_function(kernel, None), spacing, padded)
-        interpolated = InterpolatedSum.of(mesh, mesh_kernel, box, self.new_point_resolution)
-        outlying = None if inside.all() else replace(exact, Y=exact.Y[~inside])
-        return InterpolatedPositionSums(interpolated, exact, outlying)
+        covered = None if factors is None else factors[inside]
+        interpolated = InterpolatedSum.of(
+            mesh, mesh_kernel, box, self.new_point_resolution, covered
+        )
+        if inside.all():
+            return InterpolatedPositionSums(interpolated, exact)
+        outlying = replace(exact, Y=exact.Y[~inside])
+        return InterpolatedPositionSums(interpolated, exact, outlying, inside)
 
-    def _fine_spacing(self, kernel: Kernel, Y: Array) -> float | None:
+    def _fine_spacing(self, kernel: Kernel, Y: Array, charges: int) -> float | None:
         """The finest spacing for which a quarter of the nodes suffice, or the coarsest allowed one.
 
         None if that needs too many nodes. A mesh for new points is computed once, so that it can be
         finer than one that is computed in every step of a fit. It has to be: new points may lie
         between clusters, where sums are small. It may be coarser in three dimensions, where nodes
-        are many.
+        are many. Each node holds several `charges` if weights are factored.
         """
+        most = self.new_point_nodes / charges
         coarsest = self._usual_spacing(kernel) / 2.0 ** (1.5 if _is_gaussian(kernel) else 1.0)
         if Y.shape[1] > 2:
             coarsest *= 2.0**0.5
         spacings = self._spacing(kernel, Y) * 2.0 ** np.arange(-3, 0.25, 0.5)
         for spacing in spacings[spacings < 0.99 * coarsest]:
-            if 4 * self._new_point_nodes(kernel, Y, spacing) <= self.new_point_nodes:
+            if 4 * self._new_point_nodes(kernel, Y, spacing) <= most:
                 return float(spacing)
-        fits = self._new_point_nodes(kernel, Y, coarsest) <= self.new_point_nodes
+        fits = self._new_point_nodes(kernel, Y, coarsest) <= most
         return coarsest if fits else None
 
     def _new_point_nodes(self, kernel: Kernel, Y: Array, spacing: float) -> float:

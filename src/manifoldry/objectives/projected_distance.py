@@ -85,8 +85,8 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     @cached_property
     def _factors(self) -> FactoredWeights:
-        s, one = self._squares[:, None], np.ones((self.n, 1))
-        return FactoredWeights(np.hstack([s, one, -2 * self.A]), np.hstack([one, s, self.A]))
+        right = np.hstack([np.ones((self.n, 1)), self._squares[:, None], self.A])
+        return FactoredWeights(_left(self.A, self._squares), right)
 
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         steps = self.A[i] - self.A[j]
@@ -112,13 +112,16 @@ class ProjectedDistanceRepulsion(Repulsion):
         return (product - product.mean(axis=0)) * self.scale
 
     def rows(self, X: Matrix) -> Array:
-        return self.left_factors(X) @ self._factors.right.T
+        return self.of_new_points(X).rows(slice(None))
 
-    def left_factors(self, X: Matrix) -> Array:
-        """Factors of new points, whose products with those of the training points are weights."""
+    @property
+    def factors(self) -> Array | None:
+        return self._factors.right
+
+    def of_new_points(self, X: Matrix) -> FactoredWeights:
         A, rest = self.projection.apply(X)
-        s, one = (squared_norms(A) + rest)[:, None], np.ones((len(A), 1))
-        return np.hstack([s, one, -2 * A]) * self.scale
+        left = _left(A, squared_norms(A) + rest)
+        return FactoredWeights(self.scale * left, self._factors.right)
 
     def without_cache(self) -> Self:
         return replace(self)
@@ -170,6 +173,11 @@ def projected_distance_weights(
             "scaled to sum to 1; pass finite rows that do not all coincide, or repulsion='uniform'"
         )
     return weights
+
+
+def _left(A: Array, squares: Array) -> Array:
+    """Left factors of ‖aᵢ − aⱼ‖² + bᵢ + bⱼ = sᵢ + sⱼ − 2·aᵢ·aⱼ, given a and s = ‖a‖² + b."""
+    return np.hstack([squares[:, None], np.ones((len(A), 1)), -2 * A])
 
 
 def _mean(X: Matrix, frame: Frame) -> Array:
