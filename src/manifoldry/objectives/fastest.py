@@ -115,7 +115,7 @@ class Fastest(ApproximateSums):
     ) -> tuple[dict[str, float], CellList | None]:
         """Predicted processor time of the alternatives, and the cells if they were computed.
 
-        With factored weights, cells take one sum for each of the `factors`, and exact sums a matrix.
+        Cells take one sum for each of the `factors` of weights, exact sums a dense matrix.
         """
         n, d = Y.shape
         costs, times = _Costs(), max(factors, 1)

@@ -165,7 +165,7 @@ class FFTInterpolation(ApproximateSums):
         outlying = replace(exact, Y=exact.Y[~inside])
         return InterpolatedPositionSums(interpolated, exact, outlying, inside)
 
-    def _fine_spacing(self, kernel: Kernel, Y: Array, charges: int) -> float | None:
+    def _fine_spacing(self, kernel: Kernel, Y: Array, charges: int = 1) -> float | None:
         """The finest spacing for which a quarter of the nodes suffice, or the coarsest allowed one.
 
         None if that needs too many nodes. A mesh for new points is computed once, so that it can be
