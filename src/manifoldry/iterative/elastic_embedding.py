@@ -66,10 +66,13 @@ class ElasticEmbedding(NeighborEmbedder):
         ``plot_path(model)`` shows the embeddings of all λ, ``model.path_.embedding_at(30.0)`` is
         one of them, and ``weight=30.0`` with it as `init` fits a model there.
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
-        W⁻: proportional to the squared Euclidean distance in the data, which needs a dense matrix
-        during the fit; equal for all pairs; or a given matrix, dense or sparse. By default squared
-        distances if the data are given and have at most 5000 points, since this gives better
-        embeddings; uniform otherwise, since sums over pairs are then much faster.
+        W⁻: proportional to the squared Euclidean distance in the data; equal for all pairs; or a
+        given matrix, dense or sparse. By default squared distances, which give far better
+        embeddings; uniform if only distances are given, or for more than 5000 points in more than
+        three dimensions, where squared distances need a dense matrix (a warning says so). Up to
+        2000 points, and in more than three dimensions, the weights of squared distances are exact;
+        otherwise they have a root mean square error of up to 5 % of their mean, and sums over pairs
+        are approximate (see :func:`~manifoldry.objectives.projected_distance_weights`).
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
@@ -199,8 +202,7 @@ class ElasticEmbedding(NeighborEmbedder):
     # First weight of the search for the best one, at which only coarse structure shows; and the
     # default if only distances are given, close to the best one on all data sets of the study.
     _coarse_weight, _usual_weight = 1.0, 100.0
-    # Maximum number of points for a dense matrix of repulsion by default. Its sums are exact: 5000
-    # digits take four times as long as with uniform repulsion, whose sums are approximated.
+    # Maximum number of points for a dense matrix of repulsion by default.
     _pairs_kept = 5000
 
     def _default_perplexity(self, n: int) -> float:

@@ -1,7 +1,7 @@
 """Compiled loops between points with several charges and the nodes of a mesh.
 
 They are those of :mod:`manifoldry.objectives.compiled_mesh` for factored weights. Arrays of nodes
-have four axes: the last but one numbers the factors, the others are those of the mesh.
+have four axes: three of the mesh and one of the factors, so that loops over these are vectorized.
 """
 
 from functools import cache
@@ -15,10 +15,14 @@ from manifoldry.objectives.compiled_mesh import (
     interpolate,
     is_inside,
     looping,
+    options,
     spline,
     store,
     store_expansion,
 )
+from manifoldry.util.jit import cached_njit
+
+summing = cached_njit(**{**options, "fastmath": {"contract", "nsz", "reassoc"}}, forceinline=True)
 
 
 @cache
@@ -46,17 +50,21 @@ def spreading_factors(d):
             q = charges[order[i]]
             for s in range(4 if d > 2 else 1):
                 for t in range(4 if d > 1 else 1):
-                    w = wx[s] * wy[t]
-                    rows = nodes[a + s, b + t]
-                    for factor in range(len(q)):
-                        share = w * q[factor]
-                        row = rows[factor]
-                        row[c] += share * wz[0]
-                        row[c + 1] += share * wz[1]
-                        row[c + 2] += share * wz[2]
-                        row[c + 3] += share * wz[3]
+                    for r in range(4):
+                        w, node = wx[s] * wy[t] * wz[r], nodes[a + s, b + t, c + r]
+                        for factor in range(len(q)):
+                            node[factor] += w * q[factor]
 
     return spread
+
+
+@summing
+def dot(a, b):
+    """Scalar product, whose terms are added in any order."""
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] * b[k]
+    return total
 
 
 @formula
@@ -64,16 +72,8 @@ def combine_nodes(d, weights, nodes, a, b, c, around):
     """Fill the nodes around a point with the weighted sums of the potentials of all factors."""
     for s in range(4 if d > 2 else 1):
         for t in range(4 if d > 1 else 1):
-            rows = nodes[a + s, b + t]
-            p0, p1, p2, p3 = 0.0, 0.0, 0.0, 0.0
-            for factor in range(len(weights)):
-                w, row = weights[factor], rows[factor]
-                p0 += w * row[c]
-                p1 += w * row[c + 1]
-                p2 += w * row[c + 2]
-                p3 += w * row[c + 3]
-            around[s, t, 0], around[s, t, 1] = p0, p1
-            around[s, t, 2], around[s, t, 3] = p2, p3
+            for r in range(4):
+                around[s, t, r] = dot(weights, nodes[a + s, b + t, c + r])
 
 
 @cache
@@ -91,9 +91,8 @@ def gathering_factors(d, slopes):
         for i in range(lo, hi):
             x, y, z = U[0, i], U[max(d - 2, 0), i], U[d - 1, i]
             a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
-            j, q = order[i], 0.0
-            for factor in range(left.shape[1]):
-                q += left[j, factor] * right[j, factor]
+            j = order[i]
+            q = dot(left[j], right[j])
             combine_nodes(d, left[j], nodes, a, b, c, around)
             found = interpolate(d, slopes, x - a, y - b, z - c, around, 0, 0, 0, near, q)
             store(d, slopes, j, found, values, derivatives)
@@ -113,7 +112,7 @@ def expanding_factors(d):
     def fill(U, left, rows, nodes, values, gradients, hessians, lo, hi):
         around = np.empty((4 if d > 2 else 1, 4 if d > 1 else 1, 4))
         for i in range(lo, hi):
-            if not is_inside(d, U[i], nodes.shape[0], nodes.shape[1], nodes.shape[3]):
+            if not is_inside(d, U[i], nodes.shape[0], nodes.shape[1], nodes.shape[2]):
                 values[i] = nan
                 continue
             x, y, z = U[i, 0], U[i, max(d - 2, 0)], U[i, d - 1]

@@ -9,9 +9,9 @@ from math import nan
 
 from manifoldry.util.jit import cached_njit
 
-_options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
-formula = cached_njit(**_options, forceinline=True)
-looping = cached_njit(**_options)
+options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+formula = cached_njit(**options, forceinline=True)
+looping = cached_njit(**options)
 
 
 @formula

@@ -33,7 +33,7 @@ class _Costs(NamedTuple):
     cell_point: float = 300.0
     mesh_node: float = 30.0
     mesh_point: tuple[float, ...] = (100.0, 150.0, 500.0)
-    mesh_factor: tuple[float, ...] = (15.0, 40.0, 150.0)  # for each point and factor of its weights
+    mesh_factor: tuple[float, ...] = (6.0, 20.0, 80.0)  # for each point and factor of its weights
 
 
 @dataclass(frozen=True)

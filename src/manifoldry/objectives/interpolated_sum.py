@@ -43,7 +43,7 @@ class InterpolatedSum:
         The first node, in units of the spacing.
     nodes : array with three or four axes
         Coefficients of the splines; in fewer than three dimensions, the first axes have length one.
-        With factors there is an axis for them before the last.
+        Factors are along one more axis, the last.
     resolution : float
         Sums below this value, relative to the mean weight, are inaccurate.
     low, high : array of shape (d,)

@@ -84,7 +84,7 @@ class Mesh:
     def charges(self, weights: PointWeights = None) -> Array:
         """Charges at the nodes: the points' charges, by default one, divided among the nodes.
 
-        With factored weights there is a charge for every factor: an axis before the last.
+        With factored weights there is a charge for every factor, along the last axis.
         """
         loop, inner = self._spreading(weights), self._inner(weights)
         if self.d == 1:
@@ -118,7 +118,7 @@ class Mesh:
     def _inner(self, weights: PointWeights) -> tuple[int, ...]:
         """Shape of the charges at the nodes without the first axis, but with the only one."""
         factors = (weights.n_factors,) if isinstance(weights, FactoredWeights) else ()
-        return (*self.shape[min(1, self.d - 1) : -1], *factors, self.shape[-1])
+        return (*self.shape[min(1, self.d - 1) :], *factors)
 
     def _spreading(self, weights: PointWeights) -> Callable[..., None]:
         """The loop over nodes, the number of their first plane, and the points from lo to hi."""
@@ -206,19 +206,19 @@ class MeshKernel:
         return cls(transform, padded, near)
 
     def potential(self, charges: Array) -> Potential:
-        """The potential of charges at the nodes, or of several: an axis before the last."""
+        """The potential of charges at the nodes, or of several, along the last axis."""
         *others, last = self.padded
-        axes, workers = range(len(others) - 1, -1, -1), thread_count()
+        end, axes, workers = len(others), range(len(others) - 1, -1, -1), thread_count()
         # Axis by axis, since the zeros that are added along one axis need not be transformed there.
-        transform = fft.rfft(charges, last, workers=workers)
+        transform = fft.rfft(charges, last, end, workers=workers)
         for axis in axes:
             transform = fft.fft(transform, others[axis], axis, workers=workers, overwrite_x=True)
         several = charges.ndim > len(self.padded)
-        transform *= self.transform[..., None, :] if several else self.transform
+        transform *= self.transform[..., None] if several else self.transform
         for axis in reversed(axes):
             transform = fft.ifft(transform, axis=axis, workers=workers, overwrite_x=True)
             transform = transform.take(range(charges.shape[axis]), axis)
-        nodes = fft.irfft(transform, last, workers=workers, overwrite_x=True)
+        nodes = fft.irfft(transform, last, end, workers=workers, overwrite_x=True)
         return Potential(nodes, self.near)
 
 

@@ -49,7 +49,7 @@ class ProjectedDistanceRepulsion(Repulsion):
     rest : array of shape (n,)
         Squared lengths b of the other components.
     error : float
-        Root mean square error of the weights, relative to their mean: at most this.
+        Root mean square error of the weights, relative to their mean, estimated from a sample.
     """
 
     projection: Projection
@@ -159,11 +159,11 @@ def projected_distance_weights(
     """
     frame, n = Frame.of(X), X.shape[0]
     center = _mean(X, frame)
-    axes, values, whole = _principal_axes(X, frame, center, sample)
-    # The products that are left out have the mean square 4·Σλ² over the other variances λ, at most
-    # 4·λᵣ₊₁·Σλ; the mean weight is 2·Σλ over all.
-    others = np.maximum(whole - np.cumsum(np.append(0.0, values)), 0.0)
-    errors = np.sqrt(np.append(values, 0.0) * others) / max(whole, np.finfo(float).tiny)
+    axes, values = _principal_axes(X, frame, center, sample)
+    # Twice the products that are left out have the mean square 4·Σλ² over the variances λ of these
+    # components; the mean weight is 2·Σλ over all components.
+    others = np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0)
+    errors = np.sqrt(others) / max(float(values.sum()), np.finfo(float).tiny)
     rank = min(int(np.argmax(errors <= max_error)), max_rank)
     projection = Projection(frame, center, np.ascontiguousarray(axes[:, :rank]))
     weights = ProjectedDistanceRepulsion(projection, *projection.apply(X), float(errors[rank]))
@@ -187,17 +187,14 @@ def _mean(X: Matrix, frame: Frame) -> Array:
     return np.asarray(total / X.shape[0])
 
 
-def _principal_axes(
-    X: Matrix, frame: Frame, center: Array, sample: int
-) -> tuple[Array, Array, float]:
-    """Axes of a sample of rows in columns, their variances, the largest first, and the sum."""
+def _principal_axes(X: Matrix, frame: Frame, center: Array, sample: int) -> tuple[Array, Array]:
+    """Axes of a sample of rows in columns, and their variances, the largest first."""
     B = frame.apply(X[spread_rows(X.shape[0], sample)])
     m, n_features = B.shape
     if n_features <= m:
         B = (B.toarray() if sparse.issparse(B) else B) - center
-        C = B.T @ B / m
-        values, axes = np.linalg.eigh(C)
-        return axes[:, ::-1], np.maximum(values[::-1], 0.0), float(np.trace(C))
+        values, axes = np.linalg.eigh(B.T @ B / m)
+        return axes[:, ::-1], np.maximum(values[::-1], 0.0)
     shift = B @ center  # of the products of rows, which may be sparse
     product = B @ B.T
     G = product.toarray() if sparse.issparse(product) else product
@@ -206,4 +203,4 @@ def _principal_axes(
     values, U = np.maximum(values[::-1], 0.0), U[:, ::-1]
     nonzero = values > 1e-12 * values[0]
     axes = B.T @ U[:, nonzero] - np.outer(center, U[:, nonzero].sum(axis=0))
-    return axes / np.sqrt(m * values[nonzero]), values[nonzero], float(np.trace(G))
+    return axes / np.sqrt(m * values[nonzero]), values[nonzero]
