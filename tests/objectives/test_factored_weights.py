@@ -65,14 +65,20 @@ class TestSums:
         moments = CellSums().moments(KERNEL, Y, W)
         np.testing.assert_allclose(moments, Exact().moments(KERNEL, Y, W), rtol=1e-6)
 
-    def test_the_choice_counts_the_factors(self, weights):
+    def test_factors_in_groups(self, weights):
+        """For large meshes, of which not all fit into memory at the same time."""
+        Y, W = embedding(2), weights.matrix
+        whole, parts = FFTInterpolation(), FFTInterpolation(max_nodes=2e4)
+        found, expected = parts.sums(KERNEL, Y, W), whole.sums(KERNEL, Y, W)
+        np.testing.assert_allclose(found.kernel_sums, expected.kernel_sums, rtol=1e-9)
+        np.testing.assert_allclose(found.force, expected.force, atol=1e-9)
+        moments = whole.moments(KERNEL, Y, W)
+        np.testing.assert_allclose(parts.moments(KERNEL, Y, W), moments, atol=1e-9)
+
+    def test_the_choice_of_sums(self, weights):
         Y, W = np.tile(embedding(2), (7, 1)), weights.matrix
         W = FactoredWeights(*(np.tile(factor, (7, 1)) for factor in (W.left, W.right)))
         assert Fastest().choose(KERNEL, Y, W).reason.startswith("interpolation on a mesh")
-        nodes = 2 * FFTInterpolation().n_nodes(KERNEL, Y)
-        small = Fastest(max_nodes=nodes)  # enough for one factor, not for all
-        assert "interpolation" in small.choose(KERNEL, Y).reason
-        assert "interpolation" not in small.choose(KERNEL, Y, W).reason
         assert Fastest().choose(KERNEL, 100 * Y, W).cells is not None
         found, expected = (e.sums(KERNEL, Y, W) for e in (Fastest(), FFTInterpolation()))
         np.testing.assert_array_equal(found.force, expected.force)

@@ -1,6 +1,6 @@
 """Weights of pairs as products of a few factors per point, whose sums need no matrix."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,14 @@ class FactoredWeights:
     def n_factors(self) -> int:
         """Number of factors of each point."""
         return int(self.left.shape[1])
+
+    def groups(self, size: int) -> Iterator["FactoredWeights"]:
+        """Groups of at most `size` factors; sums with these weights are those of all groups."""
+        for start in range(0, self.n_factors, size):
+            some = slice(start, start + size)
+            yield FactoredWeights(
+                *map(np.ascontiguousarray, (self.left[:, some], self.right[:, some]))
+            )
 
     def dense(self) -> Array:
         """The weights of all pairs, with a zero diagonal."""

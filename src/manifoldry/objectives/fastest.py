@@ -120,10 +120,10 @@ class Fastest(ApproximateSums):
         n, d = Y.shape
         costs, times = _Costs(), max(factors, 1)
         seconds = {_EXACT: 1e-9 * n**2 * (costs.pair + factors * costs.pair_factor)}
-        nodes = self.fft.n_nodes(kernel, Y) * times
+        nodes = self.fft.n_nodes(kernel, Y)
         if nodes <= self.max_nodes:
             point = costs.mesh_point[d - 1] + factors * costs.mesh_factor[d - 1]
-            seconds[_FFT] = 1e-9 * (n * point + nodes * costs.mesh_node)
+            seconds[_FFT] = 1e-9 * (n * point + nodes * times * costs.mesh_node)
         least, cells = 1e-9 * n * costs.cell_point * times, None
         if least < min(seconds.values()):  # sorting the points into cells takes time
             cells = self.cells.cells(kernel, Y)

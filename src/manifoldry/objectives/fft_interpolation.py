@@ -61,6 +61,8 @@ class FFTInterpolation(ApproximateSums):
     min_cells, max_refinement : int, float, default=64, 16.0
         The mesh of a small embedding is finer, to have this many cells along its longest axis, half
         as many in three dimensions, but at most by this factor.
+    max_nodes : float, default=1e7
+        Number of nodes, for each factor of the weights, that are transformed together.
     new_point_nodes : float, default=3.2e7
         Largest mesh for the sums at positions of new points, which takes about 1 GB of memory while
         it is computed, once; factored weights have one for every factor, each of which may have as
@@ -89,6 +91,7 @@ class FFTInterpolation(ApproximateSums):
     resolution: float = 0.01
     min_cells: int = 64
     max_refinement: float = 16.0
+    max_nodes: float = 1e7
     new_point_nodes: float = 3.2e7
     new_point_resolution: float = 1e-3
     # The last transforms; embeddings of similar size share them.
@@ -106,22 +109,33 @@ class FFTInterpolation(ApproximateSums):
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         if is_matrix(weights):
             return self.exact.sums(kernel, Y, weights)
-        mesh = self._mesh(kernel, Y, weights)
-        potential = self._transformed(kernel, mesh).potential(mesh.charges(weights))
-        values, slopes = mesh.values_and_slopes(potential, weights)
+        mesh = self._mesh(kernel, Y)
+        transformed = self._transformed(kernel, mesh)
+        values, slopes = np.zeros(len(Y)), np.zeros(Y.shape)
+        for group in self._groups(mesh, weights):
+            potential = transformed.potential(mesh.charges(group))
+            more_values, more_slopes = mesh.values_and_slopes(potential, group)
+            values += more_values
+            slopes += more_slopes
         force = (-0.5 * slopes).astype(Y.dtype, copy=False)
         return Sums(values, force, self.resolution)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         if is_matrix(weights):
             return self.exact.moments(kernel, Y, weights)
-        mesh = self._mesh(kernel, Y, weights)
-        charges = mesh.charges(weights)
-        columns = []
-        for axis in range(mesh.d):
-            moment = self._transformed(kernel, mesh, axis)
-            columns.append(mesh.values(moment.potential(charges), weights))
-        return np.maximum(np.stack(columns, axis=1), 0.0).astype(Y.dtype, copy=False)
+        mesh, moments = self._mesh(kernel, Y), np.zeros(Y.shape)
+        for group in self._groups(mesh, weights):
+            charges = mesh.charges(group)
+            for axis in range(mesh.d):
+                moment = self._transformed(kernel, mesh, axis)
+                moments[:, axis] += mesh.values(moment.potential(charges), group)
+        return np.maximum(moments, 0.0).astype(Y.dtype, copy=False)
+
+    def _groups(self, mesh: Mesh, weights: PointWeights) -> list[PointWeights]:
+        """The weights, or groups of their factors that fit into memory together."""
+        if not isinstance(weights, FactoredWeights):
+            return [weights]
+        return list(weights.groups(max(1, int(self.max_nodes // np.prod(mesh.shape)))))
 
     def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         Y = np.asarray(Y, dtype=np.float64)
@@ -195,10 +209,9 @@ class FFTInterpolation(ApproximateSums):
         cells = extents(Y) / spacing + unused
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
 
-    def _mesh(self, kernel: Kernel, Y: Array, weights: PointWeights) -> Mesh:
-        charges = weights.n_factors if isinstance(weights, FactoredWeights) else 1
+    def _mesh(self, kernel: Kernel, Y: Array) -> Mesh:
         plan_memory(
-            _BYTES_PER_NODE * self.n_nodes(kernel, Y) * charges,
+            _BYTES_PER_NODE * self.n_nodes(kernel, Y),
             f"a mesh over an embedding of extent {extents(Y).max():.3g}",
             "pass pair_sums=Fastest(), which uses exact sums then, or a larger spacing",
         )
