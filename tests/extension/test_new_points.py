@@ -479,6 +479,15 @@ class Rows:
         return self.function(X)
 
 
+class Weights(Rows):
+    """Weights of repulsion by the data."""
+
+    factors = None
+
+    def of_new_points(self, X):
+        return self.rows(X)
+
+
 class Affinities(Rows):
     def rows(self, X):
         return self.function(X), None
@@ -486,7 +495,7 @@ class Affinities(Rows):
 
 def test_transform_in_blocks(fitted, rng, monkeypatch):
     X = sheet(rng, 11)
-    weights = None if fitted.weights(X) is None else Rows(fitted.weights)
+    weights = None if fitted.weights(X) is None else Weights(fitted.weights)
     extension = OptimizedExtension(fitted.optimizer, Affinities(fitted.rows), weights)
     whole = extension.transform(X)
     np.testing.assert_array_equal(whole, fitted.minimize(X).positions)

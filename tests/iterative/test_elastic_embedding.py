@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
 
 import manifoldry as mf
-from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
+from manifoldry.exceptions import (
+    ConvergenceWarning,
+    DisconnectedGraphWarning,
+    ManifoldryWarning,
+)
 from manifoldry.iterative.elastic_weight import WeightSearch
+from manifoldry.objectives import Fastest, UniformRepulsion
+from manifoldry.objectives.projected_distance import ProjectedDistanceRepulsion
+from manifoldry.objectives.squared_distance import SquaredDistanceRepulsion
 from manifoldry.optimize import Callback, Homotopy
 
 
@@ -188,6 +196,36 @@ def test_new_points_minimize_their_part_of_the_energy(X, X_new, repulsion):
         d = cdist(z + steps, model.embedding_, "sqeuclidean")
         energy = d @ P[i] + 20.0 * np.exp(-d) @ R[i]
         assert energy.argmin() == 4
+
+
+class TestManyPoints:
+    """Beyond 2000 points sums over pairs are approximate; here beyond 100."""
+
+    @pytest.fixture(autouse=True)
+    def few_are_exact(self, monkeypatch):
+        monkeypatch.setattr(Fastest, "exact_up_to", 100)
+        monkeypatch.setattr(mf.ElasticEmbedding, "_pairs_kept", 150)
+
+    def test_repulsion_is_still_by_squared_distances(self):
+        X = load_digits().data
+        X, new = X[:300], X[300:330]
+        model = mf.ElasticEmbedding(weight=100.0).fit(X)
+        weights = model.objective_.repulsion
+        assert isinstance(weights, ProjectedDistanceRepulsion)
+        assert 0 < weights.error <= 0.05
+        exact = mf.ElasticEmbedding(weight=100.0, repulsion=cdist(X, X, "sqeuclidean")).fit(X)
+        assert model.loss_ == pytest.approx(exact.loss_, rel=0.02)
+        same = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(same.transform(new), model.transform(new))
+
+    @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
+    def test_more_dimensions_take_a_matrix(self, X):
+        many = np.vstack([X, X + 0.1])[:160]
+        model = mf.ElasticEmbedding(4, weight=5.0, max_iter=2)
+        with pytest.warns(ManifoldryWarning, match="160 points.* in more than 3 dimensions"):
+            assert isinstance(model.fit(many).objective_.repulsion, UniformRepulsion)
+        few = mf.ElasticEmbedding(4, weight=5.0, max_iter=2).fit(X)
+        assert isinstance(few.objective_.repulsion, SquaredDistanceRepulsion)
 
 
 def test_the_path_shows_coarse_structure_first(X):

@@ -15,7 +15,7 @@ from manifoldry.objectives.pair_sums import (
     squared_lengths,
 )
 from manifoldry.objectives.pairwise import NewPointTerms
-from manifoldry.objectives.position_sums import PositionSums
+from manifoldry.objectives.position_sums import NewWeights, PositionSums
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -56,7 +56,7 @@ class NewPointObjective:
         Affinities of the new points, divided by their scales.
     problem : NewPointTerms
         φ, ψ and R of the objective of the embedding.
-    repulsion_weights : array of shape (n_new, n_train), default=None
+    repulsion_weights : array of shape (n_new, n_train) or FactoredWeights, default=None
         Weights aₙ of every new point; one by default.
     log_scale : array of shape (n_new,), default=None
         Logarithms of the scales; zero by default.
@@ -71,7 +71,7 @@ class NewPointObjective:
     Y: Array
     P: sparse.csr_array
     problem: NewPointTerms
-    repulsion_weights: Array | None = None
+    repulsion_weights: NewWeights = None
     log_scale: Array | None = None
     position_sums: PositionSums | None = None
     cached: int = 2**15
@@ -118,8 +118,7 @@ class NewPointObjective:
 
     @cached_property
     def _sums(self) -> PositionSums:
-        problem = self.problem
-        return self.position_sums or problem.pair_sums.at_positions(problem.potential, self.Y)
+        return self.position_sums or self.problem.position_sums(self.Y)
 
     def _cached_blocks(self, n: int) -> list[slice]:
         """Blocks of positions whose temporary arrays stay in the cache."""

@@ -21,8 +21,11 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors, joint
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
+from manifoldry.objectives.fastest import Fastest
 from manifoldry.objectives.losses import elastic
+from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.objectives.projected_distance import projected_distance_weights
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
@@ -63,10 +66,13 @@ class ElasticEmbedding(NeighborEmbedder):
         ``plot_path(model)`` shows the embeddings of all λ, ``model.path_.embedding_at(30.0)`` is
         one of them, and ``weight=30.0`` with it as `init` fits a model there.
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
-        W⁻: proportional to the squared Euclidean distance in the data, which needs a dense matrix
-        during the fit; equal for all pairs; or a given matrix, dense or sparse. By default squared
-        distances if the data are given and have at most 5000 points, since this gives better
-        embeddings; uniform otherwise, since sums over pairs are then much faster.
+        W⁻: proportional to the squared Euclidean distance in the data; equal for all pairs; or a
+        given matrix, dense or sparse. By default squared distances, which give far better
+        embeddings; uniform if only distances are given, or for more than 5000 points in more than
+        three dimensions, where squared distances need a dense matrix (a warning says so). Up to
+        2000 points, and in more than three dimensions, the weights of squared distances are exact;
+        otherwise they have a root mean square error of up to 5 % of their mean, and sums over pairs
+        are approximate (see :func:`~manifoldry.objectives.projected_distance_weights`).
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
@@ -196,8 +202,7 @@ class ElasticEmbedding(NeighborEmbedder):
     # First weight of the search for the best one, at which only coarse structure shows; and the
     # default if only distances are given, close to the best one on all data sets of the study.
     _coarse_weight, _usual_weight = 1.0, 100.0
-    # Maximum number of points for a dense matrix of repulsion by default. Its sums are exact: 5000
-    # digits take four times as long as with uniform repulsion, whose sums are approximated.
+    # Maximum number of points for a dense matrix of repulsion by default.
     _pairs_kept = 5000
 
     def _default_perplexity(self, n: int) -> float:
@@ -242,23 +247,27 @@ class ElasticEmbedding(NeighborEmbedder):
         if not isinstance(self.repulsion, str):
             return self.repulsion
         check_option("repulsion", self.repulsion, ("auto", "squared_distance", "uniform"))
-        known, few = data.points is not None, data.n_samples <= self._pairs_kept
-        if self.repulsion == "auto" and known and not few:
+        known = data.points is not None
+        exact = data.n_samples <= Fastest.exact_up_to or self.n_components_ > MAX_COMPILED_DIMENSION
+        if self.repulsion == "auto" and known and exact and data.n_samples > self._pairs_kept:
             warn(
-                f"repulsion is uniform, because there are {data.n_samples} points, more than "
-                f"{self._pairs_kept}; repulsion='squared_distance' usually separates clusters "
-                "better, but takes time and memory proportional to n². Pass it, or fit a sample "
-                "and transform the others; repulsion='uniform' avoids this warning",
+                f"repulsion is uniform, because {data.n_samples} points, more than "
+                f"{self._pairs_kept}, are embedded in more than {MAX_COMPILED_DIMENSION} "
+                "dimensions; repulsion='squared_distance' usually separates clusters better, but "
+                "takes time and memory proportional to n² there. Pass it, or fit a sample and "
+                "transform the others; repulsion='uniform' avoids this warning",
                 ManifoldryWarning,
             )
-        if self.repulsion == "uniform" or (self.repulsion == "auto" and not (known and few)):
+            return "uniform"
+        if self.repulsion == "uniform" or (self.repulsion == "auto" and not known):
             return "uniform"
         if not known:
             raise ValueError(
                 "repulsion='squared_distance' needs the data, but only distances were given; pass "
                 "the matrix of squared distances as repulsion"
             )
-        return squared_distance_weights(data.points)
+        weights = squared_distance_weights if exact else projected_distance_weights
+        return weights(data.points)
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
         if not self._searches_weight(posed.data):

@@ -6,6 +6,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.util.checks import check_positive
@@ -127,9 +128,12 @@ class CellSums(ApproximateSums):
         return CellList.of(Y, self.width)
 
     def _visit(
-        self, cells: CellList, Y: Array, weights: Array | None, order: int
+        self, cells: CellList, Y: Array, weights: Array | FactoredWeights | None, order: int
     ) -> tuple[Array, Array]:
         """Kernel sum of every point, and moments of the given order."""
+        if isinstance(weights, FactoredWeights):
+            sums, moments = weights.combine(lambda a: self._visit(cells, Y, a, order))
+            return sums, moments
         from manifoldry.objectives.compiled import cell_sums
 
         n, d = Y.shape

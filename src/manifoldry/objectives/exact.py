@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from manifoldry.objectives.factored_weights import as_matrix
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
     Kernel,
@@ -162,11 +163,13 @@ class Exact(PairSums):
     edge_block: int = 2**16
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
+        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_sums(kernel, Y, weights, self.edge_block)
         return Sums(*self._all_pairs(kernel, Y, weights, 1))
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
+        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_moments(kernel, Y, weights, self.edge_block)
         return self._all_pairs(kernel, Y, weights, 2)[1]
@@ -179,7 +182,9 @@ class Exact(PairSums):
             return StudentAttraction(kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> ExactPositionSums:
+    def at_positions(
+        self, kernel: Kernel, Y: Array, factors: Array | None = None
+    ) -> ExactPositionSums:
         return ExactPositionSums(kernel, Y, self.compile_pairs)
 
     def _all_pairs(
@@ -217,7 +222,7 @@ class ApproximateSums(PairSums):
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         return self.exact.attraction(kernel, W)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+    def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         return self.exact.at_positions(kernel, Y)
 
 

@@ -14,6 +14,7 @@ from manifoldry.objectives.fastest import default_pair_sums
 from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTerm
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
+from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import entries, pair_weights, with_values
 from manifoldry.util.cached import cached_property
@@ -69,6 +70,13 @@ class NewPointTerms:
     def new_point_weights(self) -> Repulsion | None:
         """Object whose ``rows(X)`` are the weights a of new points X; None if all are one."""
         return self.normalizer.new_point_weights
+
+    def position_sums(self, Y: Array) -> PositionSums:
+        """Sums over the training points, given their positions `Y`, at those of new points."""
+        weights = self.new_point_weights
+        if weights is None or weights.factors is None:
+            return self.pair_sums.at_positions(self.potential, Y)
+        return self.pair_sums.at_positions(self.potential, Y, weights.factors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.weights import entries, graph_laplacian, joint_weights, without_diagonal
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -58,6 +59,15 @@ class Repulsion(ABC):
             "the repulsion of new points is unknown, because weights were passed for the training "
             "points only; pass repulsion='uniform' or 'squared_distance' to embed new points"
         )
+
+    @property
+    def factors(self) -> Array | None:
+        """Factors of the training points, (n, n_factors), if the weights of new points have any."""
+        return None
+
+    def of_new_points(self, X: Matrix) -> Array | FactoredWeights:
+        """Weights between new points and training points, factored if there are `factors`."""
+        return self.rows(X)
 
     def without_cache(self) -> Self:
         """Return a copy without arrays that can be recomputed from the data."""

@@ -1,0 +1,206 @@
+"""Repulsion by squared distances whose sums over pairs take time proportional to n."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.neighbors.distances import Frame, squared_norms
+from manifoldry.objectives.factored_weights import FactoredWeights
+from manifoldry.objectives.repulsion import Repulsion
+from manifoldry.util.cached import cached_property
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks, spread_rows
+
+
+class Projection(NamedTuple):
+    """Coordinates x → (x − center)·axes, in units of a frame."""
+
+    frame: Frame
+    center: Array
+    """In the frame, (n_features,)."""
+    axes: Array
+    """Orthonormal columns, (n_features, rank)."""
+
+    def apply(self, X: Matrix) -> tuple[Array, Array]:
+        """Coordinates (n, rank), and the squared distances from the plane of the axes, (n,)."""
+        n = X.shape[0]
+        A, rest = np.empty((n, self.axes.shape[1])), np.empty(n)
+        shift, offset = self.center @ self.axes, float(self.center @ self.center)
+        for block in row_blocks(n, X.shape[1]):
+            B = self.frame.apply(X[block])
+            A[block] = B @ self.axes - shift
+            squares = squared_norms(B) - 2 * (B @ self.center) + offset
+            rest[block] = squares - squared_norms(A[block])
+        return A, np.maximum(rest, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedDistanceRepulsion(Repulsion):
+    """Weights ‖aᵢ − aⱼ‖² + bᵢ + bⱼ, scaled to sum to one; see `projected_distance_weights`.
+
+    Parameters
+    ----------
+    projection : Projection
+        To the first principal components of the data.
+    A : array of shape (n, rank)
+        These components a of the data.
+    rest : array of shape (n,)
+        Squared lengths b of the other components.
+    error : float
+        Root mean square error of the weights, relative to their mean, estimated from a sample.
+    """
+
+    projection: Projection
+    A: Array
+    rest: Array
+    error: float
+
+    @property
+    def n(self) -> int:
+        return len(self.A)
+
+    @property
+    def rank(self) -> int:
+        """Number of principal components."""
+        return int(self.A.shape[1])
+
+    @cached_property
+    def _squares(self) -> Array:
+        return squared_norms(self.A) + self.rest
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of the weights before scaling, in units of the frame."""
+        return float(self._unscaled_degrees.sum())
+
+    @property
+    def scale(self) -> float:
+        return 1 / self.total
+
+    @property
+    def matrix(self) -> Matrix | None:
+        return self._factors
+
+    @cached_property
+    def _factors(self) -> FactoredWeights:
+        right = np.hstack([np.ones((self.n, 1)), self._squares[:, None], self.A])
+        return FactoredWeights(_left(self.A, self._squares), right)
+
+    def at(self, i: IntArray, j: IntArray) -> Array | float:
+        steps = self.A[i] - self.A[j]
+        near = np.einsum("...c,...c->...", steps, steps)
+        return np.asarray((near + self.rest[i] + self.rest[j]) * self.scale)
+
+    @property
+    def degrees(self) -> Array:
+        return self._unscaled_degrees * self.scale
+
+    @cached_property
+    def _unscaled_degrees(self) -> Array:
+        s = self._squares
+        whole = self.n * s + s.sum() - 2 * (self.A @ self.A.sum(axis=0))
+        return np.asarray(whole - 2 * self.rest)  # a point has no weight with itself
+
+    def laplacian_product(self, V: Array) -> Array:
+        V = V - V.mean(axis=0)
+        s, A = self._squares, self.A
+        diagonal = self._unscaled_degrees + 2 * self.rest
+        product = (diagonal * V.T).T - s @ V + 2 * (A @ (A.T @ V))
+        # In exact arithmetic the product has mean zero.
+        return (product - product.mean(axis=0)) * self.scale
+
+    def rows(self, X: Matrix) -> Array:
+        return self.of_new_points(X).rows(slice(None))
+
+    @property
+    def factors(self) -> Array | None:
+        return self._factors.right
+
+    def of_new_points(self, X: Matrix) -> FactoredWeights:
+        A, rest = self.projection.apply(X)
+        left = _left(A, squared_norms(A) + rest)
+        return FactoredWeights(self.scale * left, self._factors.right)
+
+    def without_cache(self) -> Self:
+        return replace(self)
+
+
+def projected_distance_weights(
+    X: Matrix, max_error: float = 0.05, max_rank: int = 50, sample: int = 2000
+) -> ProjectedDistanceRepulsion:
+    """Repulsion with weights nearly proportional to the squared distances of the rows of `X`.
+
+    In principal components the squared distance of two rows is that of their first components plus
+    the squared lengths of the other components of both, minus twice the product of these. Only the
+    product is left out: it is large for rows that are near each other, whose weights are small,
+    and small for most others, which are nearly orthogonal. Weights of rank r take r + 2 sums over
+    the points for every sum over pairs.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, n_features)
+        The data.
+    max_error : float, default=0.05
+        Root mean square error of the weights relative to their mean, which determines the rank.
+    max_rank : int, default=50
+        Largest rank; the error of the result may be larger than `max_error` then.
+    sample : int, default=2000
+        Number of rows from which principal components are computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives.projected_distance import projected_distance_weights
+    >>> weights = projected_distance_weights(np.array([[0.0], [1.0], [3.0]]))
+    >>> weights.at(np.array([0, 0, 1]), np.array([1, 2, 2])).round(3)
+    array([0.036, 0.321, 0.143])
+    """
+    frame, n = Frame.of(X), X.shape[0]
+    center = _mean(X, frame)
+    axes, values = _principal_axes(X, frame, center, sample)
+    # Twice the products that are left out have the mean square 4·Σλ² over the variances λ of these
+    # components; the mean weight is 2·Σλ over all components.
+    others = np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0)
+    errors = np.sqrt(others) / max(float(values.sum()), np.finfo(float).tiny)
+    rank = min(int(np.argmax(errors <= max_error)), max_rank)
+    projection = Projection(frame, center, np.ascontiguousarray(axes[:, :rank]))
+    weights = ProjectedDistanceRepulsion(projection, *projection.apply(X), float(errors[rank]))
+    if not 0 < weights.total < np.inf:
+        raise ValueError(
+            f"the squared distances of the {n} rows of X sum to {weights.total} and cannot be "
+            "scaled to sum to 1; pass finite rows that do not all coincide, or repulsion='uniform'"
+        )
+    return weights
+
+
+def _left(A: Array, squares: Array) -> Array:
+    """Left factors of ‖aᵢ − aⱼ‖² + bᵢ + bⱼ = sᵢ + sⱼ − 2·aᵢ·aⱼ, given a and s = ‖a‖² + b."""
+    return np.hstack([squares[:, None], np.ones((len(A), 1)), -2 * A])
+
+
+def _mean(X: Matrix, frame: Frame) -> Array:
+    """Mean of the rows in the frame."""
+    blocks = row_blocks(*X.shape)
+    total = sum(np.asarray(frame.apply(X[rows]).sum(axis=0)).ravel() for rows in blocks)
+    return np.asarray(total / X.shape[0])
+
+
+def _principal_axes(X: Matrix, frame: Frame, center: Array, sample: int) -> tuple[Array, Array]:
+    """Axes of a sample of rows in columns, and their variances, the largest first."""
+    B = frame.apply(X[spread_rows(X.shape[0], sample)])
+    m, n_features = B.shape
+    if n_features <= m:
+        B = (B.toarray() if sparse.issparse(B) else B) - center
+        values, axes = np.linalg.eigh(B.T @ B / m)
+        return axes[:, ::-1], np.maximum(values[::-1], 0.0)
+    shift = B @ center  # of the products of rows, which may be sparse
+    product = B @ B.T
+    G = product.toarray() if sparse.issparse(product) else product
+    G = (G - shift[:, None] - shift + center @ center) / m
+    values, U = np.linalg.eigh(G)
+    values, U = np.maximum(values[::-1], 0.0), U[:, ::-1]
+    nonzero = values > 1e-12 * values[0]
+    axes = B.T @ U[:, nonzero] - np.outer(center, U[:, nonzero].sum(axis=0))
+    return axes / np.sqrt(m * values[nonzero]), values[nonzero]
