@@ -229,6 +229,16 @@ def test_arrays_that_do_not_fit_into_memory_are_rejected(monkeypatch):
     plan_memory(1e30, "a matrix", "use less")  # unknown memory: no check
 
 
+def test_the_free_memory_is_read_for_large_arrays_only(monkeypatch):
+    """Reading it takes longer than most steps of a fit to a hundred points."""
+    read = []
+    monkeypatch.setattr(validation, "available_memory", lambda: read.append(1))
+    plan_memory(2.0**24, "a matrix", "use less")
+    assert not read
+    plan_memory(2.0**24 + 1, "a matrix", "use less")
+    assert read
+
+
 @pytest.mark.parametrize(
     ("n_rows", "width", "budget"), [(0, 5, 10), (1, 5, 10), (7, 5, 10), (7, 100, 10), (7, 0, 3)]
 )
