@@ -20,6 +20,18 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.fixture
+def free_memory(monkeypatch):
+    """Function that sets the free memory; even small plans are compared with it."""
+    from manifoldry.util import validation
+
+    def set_to(n_bytes):
+        monkeypatch.setattr(validation, "SMALL_PLAN", 0)
+        monkeypatch.setattr(validation, "available_memory", lambda: n_bytes)
+
+    return set_to
+
+
 @pytest.fixture(autouse=True, scope="session")
 def fast_paths(request):
     """Search by compiled loops, and approximate sums over pairs: what only large data get."""

@@ -57,6 +57,7 @@ def fails_at(monkeypatch, position, fit):
         count += 1
         return 0 if count == position + 1 else None
 
+    monkeypatch.setattr(validation, "SMALL_PLAN", 0)
     monkeypatch.setattr(validation, "available_memory", available)
     try:
         fit()

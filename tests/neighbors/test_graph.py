@@ -792,8 +792,8 @@ def test_repr_is_short_and_names_survive():
 
 
 @pytest.mark.parametrize("rule", [{"n_neighbors": 50}, {"radius": 100.0}])
-def test_graphs_that_do_not_fit_into_memory_are_rejected_early(X, rule, monkeypatch):
-    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 100_000)
+def test_graphs_that_do_not_fit_into_memory_are_rejected_early(X, rule, free_memory):
+    free_memory(100_000)
     name, value = next(iter(rule.items()))
     with pytest.raises(MemoryError, match=f"60 points with {name}={value} needs about"):
         NeighborGraph.build(X, **rule)

@@ -263,6 +263,16 @@ def test_matrices_of_all_pairs_of_many_points_are_announced(monkeypatch):
         plan_matrix((40_000, 40_000), 8, "a matrix", "use less")
 
 
+def test_the_free_memory_is_read_for_large_arrays_only(monkeypatch):
+    """Reading it takes longer than most steps of a fit to a hundred points."""
+    read = []
+    monkeypatch.setattr(validation, "available_memory", lambda: read.append(1))
+    plan_memory(2.0**24, "a matrix", "use less")
+    assert not read
+    plan_memory(2.0**24 + 1, "a matrix", "use less")
+    assert read
+
+
 @pytest.mark.parametrize(
     ("n_rows", "width", "budget"), [(0, 5, 10), (1, 5, 10), (7, 5, 10), (7, 100, 10), (7, 0, 3)]
 )
