@@ -98,18 +98,22 @@ class Geodesics:
         """The distances, (n_samples, n_targets); infinite between connected components.
 
         More than 2²⁴ distances, as between 4097 points, are in single precision: sums along paths
-        and results are rounded to a relative error of 6e-8 per edge.
+        and results are rounded to a relative error of 6e-8 per edge. Between all points they are
+        then exactly symmetric.
         """
         n, n_targets = self.graph.n_reference, len(self.targets)
         lengths, unit = edge_lengths(self.graph)
         dtype = _precision(n * n_targets, unit)
         _plan(n, n_targets, dtype().itemsize)
         D = np.empty((n, n_targets), dtype)
-        if n_targets == n and uses_compiled_paths(lengths, n):
-            path_lengths_from(lengths, self.targets, out=D)  # rows are filled faster than columns
-            _symmetrize(D)
-        else:
+        if n_targets < n:
             path_lengths_from(lengths, self.targets, out=D.T)
+        else:  # rows are filled faster than columns, since near sources are searched from together
+            path_lengths_from(lengths, self.targets, out=D)
+            if D.size > SINGLE_ABOVE:
+                _symmetrize(D)
+            else:
+                D = np.ascontiguousarray(D.T)
         D *= unit
         return D
 

@@ -102,10 +102,14 @@ class CompiledPaths:
         together = BYTES_TOGETHER // out.itemsize
         left = np.arange(len(sources))
         if len(sources) >= together:
-            if out.flags.c_contiguous:  # near sources together; otherwise adjacent columns
+            near = out.flags.c_contiguous  # near sources together; otherwise adjacent columns
+            if near:
                 left = left[np.argsort(self.position[sources])]
             groups = [left[first : first + together] for first in range(0, len(left), together)]
-            search = _GroupSearch(self, sources, out, together)
+            # Dijkstra's algorithm takes as long as `together` / 2 visits of all points. With 64
+            # sources anywhere, a million digits are visited 12 times, points of a surface more.
+            max_visits = together // 2 if near else 16
+            search = _GroupSearch(self, sources, out, together, max_visits)
             left = np.concatenate(run(search, groups))
 
         def search_alone(row: int) -> None:
@@ -159,13 +163,14 @@ class CompiledPaths:
 class _GroupSearch:
     """Search from groups of sources; called by several threads, it returns what is left."""
 
-    def __init__(self, paths: CompiledPaths, sources: IntArray, out: Array, together: int) -> None:
+    def __init__(
+        self, paths: CompiledPaths, sources: IntArray, out: Array, together: int, max_visits: int
+    ) -> None:
         from manifoldry.neighbors.compiled_paths import settle_together
 
         self.search = settle_together(together)
         self.paths, self.sources, self.out, self.together = paths, sources, out, together
-        # Dijkstra's algorithm takes as long as `together` / 2 visits of all points.
-        self.max_visits = together // 4 * len(paths.order)
+        self.max_visits = max_visits * len(paths.order)
         self.scratch: list[Any] = []
         self.gave_up = False
 

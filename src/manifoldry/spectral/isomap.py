@@ -45,6 +45,7 @@ class Isomap(SpectralEmbedder):
     recovered with its distances; holes distort the embedding, and a single edge between layers
     that are far apart on the manifold (a short circuit) can distort it completely. Saved models do
     not contain the geodesic distances: a loaded one computes them again in its first `transform`.
+    More than 2²⁴ distances, as between 4097 points, are in single precision.
 
     Parameters
     ----------
