@@ -67,7 +67,7 @@ class ApproximateIndex(BruteIndex):
         needed = float(n) * (4 * _n_candidates(k) + 16 * k + 8 * d)
         plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
         rows = self._sample()
-        # Read twice; an array of them would be a second copy of the data.
+        # Single precision, computed when read: an array would be a second copy of the data.
         self.__dict__["_single"] = SingleRows(self._frame, self.X)
         true = self.nearest_excluding(self.X[rows], k, rows)
         (sample, others), (truth, _), (_, exact) = (np.array_split(A, 2) for A in (rows, *true))
