@@ -152,12 +152,12 @@ def draw(workloads, path):
         found = [(at, outcome(task, workloads[task.workload], key)) for at, task in places]
         _bars(axes, found, key)
         _values(page, found, key, left + 0.17)
-    _write(figure, missing)
+    _write(figure, sorted({workloads[t.workload]["time"][:10] for _, t in places}), missing)
     figure.savefig(path, dpi=100)
     return path
 
 
-WIDTH, ROW, TOP, BOTTOM = 13.5, 0.3, 1.05, 0.75  # inches
+WIDTH, ROW, TOP, BOTTOM = 13.5, 0.3, 1.05, 0.95  # inches
 OURS, PEER, QUIET = "#1f6f8b", "#d9622b", "#667078"
 LIMITS = 1 / 300, 30  # of the axes; a longer bar ends there, and its number says how long it is
 
@@ -210,7 +210,7 @@ def _values(page, found, key, x):
         page.text(x + start, y, o.peer, color=QUIET, **style)
 
 
-def _write(figure, missing):
+def _write(figure, days, missing):
     """Title and notes."""
     inches = figure.get_figheight()
     figure.text(0.012, 1 - 0.3 / inches, "manifoldry with default parameters", fontsize=14,
@@ -219,9 +219,11 @@ def _write(figure, missing):
                 fontsize=11, color=QUIET, va="center")  # fmt: skip
     notes = ["Ratios ours ÷ peer on logarithmic axes. The peer is the fastest one of equal "
              "quality, for memory the leanest one; pale: no peer finished in time."]  # fmt: skip
+    period = " to ".join(dict.fromkeys([days[0], days[-1]]))
+    notes.append(f"Measured {period}; the tables have the machine, versions and commits.")
     if missing:
         notes.append(f"Not measured yet: {'; '.join(missing)}.")
-    figure.text(0.012, 0.3 / inches, "\n".join(notes), fontsize=8.5, color=QUIET, va="center",
+    figure.text(0.012, 0.34 / inches, "\n".join(notes), fontsize=8.5, color=QUIET, va="center",
                 linespacing=1.5)  # fmt: skip
 
 
