@@ -9,7 +9,11 @@ from math import log, sqrt
 import numpy as np
 
 from manifoldry.objectives.compiled import exp_minus64
-from manifoldry.objectives.compiled_positions import off
+from manifoldry.objectives.compiled_positions import (
+    cells_within,
+    points_within,
+    squared_distance,
+)
 from manifoldry.util.jit import cached_njit
 
 _options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "reassoc"}}
@@ -26,23 +30,19 @@ def find_near(z, limit, Y, starts, low, width, count, near, steps, D):
     d, found, radius = len(z), 0, sqrt(limit)
     a0, a1, b0, b1 = 0, 1, 0, 1
     if d > 1:
-        a0 = int(min(max((z[0] - radius - low[0]) / width[0], 0.0), count[0]))
-        a1 = int(min(max((z[0] + radius - low[0]) / width[0] + 1, 0.0), count[0]))
+        a0, a1 = cells_within(z[0], radius, low[0], width[0], count[0])
     if d > 2:
-        b0 = int(min(max((z[1] - radius - low[1]) / width[1], 0.0), count[1]))
-        b1 = int(min(max((z[1] + radius - low[1]) / width[1] + 1, 0.0), count[1]))
+        b0, b1 = cells_within(z[1], radius, low[1], width[1], count[1])
     for a in range(a0, a1):
         for b in range(b0, b1):
             strip = a * count[1] + b
             start, stop = starts[strip], starts[strip + 1]
             rest = limit
             if d > 1:
-                rest -= off(z[0], low[0] + a * width[0], width[0]) ** 2
+                rest -= squared_distance(z[0], a, low[0], width[0])
             if d > 2:
-                rest -= off(z[1], low[1] + b * width[1], width[1]) ** 2
-            half, along = sqrt(max(rest, 0.0)), Y[d - 1, start:stop]
-            stop = start + np.searchsorted(along, z[d - 1] + half, "right")
-            start = start + np.searchsorted(along, z[d - 1] - half)
+                rest -= squared_distance(z[1], b, low[1], width[1])
+            start, stop = points_within(Y[d - 1], start, stop, z[d - 1], rest)
             for j in range(start, stop):
                 square = 0.0
                 for axis in range(d):
