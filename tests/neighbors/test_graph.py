@@ -799,3 +799,15 @@ def test_graphs_that_do_not_fit_into_memory_are_rejected_early(X, rule, free_mem
         NeighborGraph.build(X, **rule)
     NeighborGraph.build(X, 5)
     NeighborGraph.build(X, radius=0.1)
+
+
+def test_components_of_large_graphs_are_those_of_small_ones():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) + 50 * rng.integers(0, 4, (300, 1))
+    graph = NeighborGraph.build(X, 2)
+    count, labels = graph.components()
+    assert count > 4
+    found, same = graph.components(compile_above=0)
+    assert found == count
+    np.testing.assert_array_equal(same, labels)
+    assert same.dtype == labels.dtype

@@ -114,8 +114,8 @@ FAULTS = [
           'return np.asarray(cdist(X, Y, "sqeuclidean").astype(np.float32), dtype=float)'),
     # ---- affinity
     Fault("affinity/base.py", "mean of two directions is their sum",
-          "(own + reverse) / 2",
-          "own + reverse"),
+          "W.data /= 2",
+          "W.data /= 1"),
     Fault("affinity/entropic.py", "bandwidths of the wrong end",
           "self.bandwidths.exponents(reverse.distances, reverse.indices)",
           "self.bandwidths.exponents(reverse.distances, reverse.rows)"),

@@ -97,7 +97,7 @@ def _check_diagonal(W: sparse.csr_array, what: str) -> None:
 
 def without_diagonal(W: Matrix) -> sparse.csr_array:
     """Return a copy of `W` as CSR without its diagonal."""
-    W = canonical(sparse.csr_array(W))
+    W = sparse.csr_array(W)
     rows = np.repeat(np.arange(W.shape[0], dtype=W.indices.dtype), np.diff(W.indptr))
     return _selected(W, rows != W.indices)
 
