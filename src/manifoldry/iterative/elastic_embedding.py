@@ -69,10 +69,10 @@ class ElasticEmbedding(NeighborEmbedder):
         W⁻: proportional to the squared Euclidean distance in the data; equal for all pairs; or a
         given matrix, dense or sparse. By default squared distances, which give far better
         embeddings; uniform if only distances are given, or for more than 5000 points in more than
-        three dimensions, where squared distances need a dense matrix (a warning says so). Up to
-        2000 points, and in more than three dimensions, the weights of squared distances are exact;
-        otherwise they have a root mean square error of up to 5 % of their mean, and sums over pairs
-        are approximate (see :func:`~manifoldry.objectives.projected_distance_weights`).
+        three dimensions, where squared distances need a dense matrix (a warning says so). Beyond
+        2000 points in up to three dimensions, sums over pairs are approximate, and of data with
+        more than 50 features the weights too: see
+        :func:`~manifoldry.objectives.projected_distance_weights`.
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the

@@ -128,24 +128,22 @@ class ProjectedDistanceRepulsion(Repulsion):
 
 
 def projected_distance_weights(
-    X: Matrix, max_error: float = 0.05, max_rank: int = 50, sample: int = 2000
+    X: Matrix, max_rank: int = 50, sample: int = 2000
 ) -> ProjectedDistanceRepulsion:
-    """Repulsion with weights nearly proportional to the squared distances of the rows of `X`.
+    """Repulsion with weights proportional to the squared distances of the rows of `X`, factored.
 
-    In principal components the squared distance of two rows is that of their first components plus
-    the squared lengths of the other components of both, minus twice the product of these. Only the
-    product is left out: it is large for rows that are near each other, whose weights are small,
-    and small for most others, which are nearly orthogonal. Weights of rank r take r + 2 sums over
-    the points for every sum over pairs.
+    Data of at most `max_rank` features have exact weights. Otherwise, in principal components, the
+    squared distance of two rows is that of their first components plus the squared lengths of the
+    other components of both, minus twice the product of these. Only the product is left out. Rank
+    r takes r + 2 sums over the points for every sum over pairs.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, n_features)
         The data.
-    max_error : float, default=0.05
-        Root mean square error of the weights relative to their mean, which determines the rank.
     max_rank : int, default=50
-        Largest rank; the error of the result may be larger than `max_error` then.
+        Largest number of principal components. With 20 of the 50 components of 5000 digits the area
+        under R_NX is .35, with all .37 (uniform weights: .28).
     sample : int, default=2000
         Number of rows from which principal components are computed.
 
@@ -162,11 +160,10 @@ def projected_distance_weights(
     axes, values = _principal_axes(X, frame, center, sample)
     # Twice the products that are left out have the mean square 4·Σλ² over the variances λ of these
     # components; the mean weight is 2·Σλ over all components.
-    others = np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0)
-    errors = np.sqrt(others) / max(float(values.sum()), np.finfo(float).tiny)
-    rank = min(int(np.argmax(errors <= max_error)), max_rank)
-    projection = Projection(frame, center, np.ascontiguousarray(axes[:, :rank]))
-    weights = ProjectedDistanceRepulsion(projection, *projection.apply(X), float(errors[rank]))
+    left_out = float(np.sqrt(np.sum(values[max_rank:] ** 2)))
+    error = left_out / max(float(values.sum()), np.finfo(float).tiny)
+    projection = Projection(frame, center, np.ascontiguousarray(axes[:, :max_rank]))
+    weights = ProjectedDistanceRepulsion(projection, *projection.apply(X), error)
     if not 0 < weights.total < np.inf:
         raise ValueError(
             f"the squared distances of the {n} rows of X sum to {weights.total} and cannot be "
