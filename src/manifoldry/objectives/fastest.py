@@ -30,7 +30,7 @@ class _Costs(NamedTuple):
     pair: float = 0.9
     pair_factor: float = 0.25  # for each pair and factor of its weight
     cell_pair: float = 0.9
-    cell_factor: float = 0.1  # for each pair and factor of its weight, a third of them within reach
+    cell_factor: float = 0.18  # for each pair and factor, a third of the pairs within reach
     cell_point: float = 300.0
     mesh_node: float = 30.0
     mesh_point: tuple[float, ...] = (100.0, 150.0, 500.0)
