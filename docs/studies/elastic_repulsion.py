@@ -32,7 +32,7 @@ REPULSIONS = {
     "default": projected_distance_weights,
 } | {
     f"rank {rank}": lambda X, rank=rank: projected_distance_weights(X, rank)
-    for rank in (0, 2, 5, 10, 20, 50, 100)
+    for rank in (5, 10, 20, 30, 50, 100)
 }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
 
 from manifoldry.objectives import (
     Bifurcation,
@@ -87,20 +88,18 @@ class TestSums:
 
 
 class TestProjectedDistances:
-    def test_error_is_as_stated(self, weights):
-        D = cdist(X, X, "sqeuclidean")
-        D /= D.sum()
+    def test_weights_are_distances_of_principal_components(self, weights):
+        D = cdist(*2 * [PCA(4).fit_transform(X)], "sqeuclidean")
         found = weights.at(*np.indices((N, N)))
-        error = np.sqrt(np.mean((found - D)[DIFFERENT] ** 2)) / D[DIFFERENT].mean()
         assert weights.rank == 4
-        assert error == pytest.approx(weights.error, rel=0.2)
-        assert error < 0.1
+        np.testing.assert_allclose(found, D / D.sum(), atol=1e-12)
+        assert weights.held == pytest.approx(D.sum() / cdist(X, X, "sqeuclidean").sum(), rel=1e-6)
 
-    def test_all_components_give_the_squared_distances(self):
+    def test_few_features_have_exact_weights(self):
         D = cdist(X, X, "sqeuclidean")
         found = projected_distance_weights(X)
         np.testing.assert_allclose(found.scale * found.matrix.dense(), D / D.sum(), atol=1e-14)
-        assert found.error == 0
+        assert found.held == 1
 
     def test_degrees_laplacian_and_rows(self, weights):
         W = weights.scale * weights.matrix.dense()

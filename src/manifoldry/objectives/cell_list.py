@@ -138,7 +138,7 @@ class CellSums(ApproximateSums):
         if isinstance(weights, FactoredWeights):
             from manifoldry.objectives.compiled_factors import cell_sums_factors
 
-            pairs = T, weights.left, weights.right, self.width**2
+            pairs = T, weights.left, weights.right[cells.order], self.width**2
             loop = partial(cell_sums_factors(d, order), *pairs)
         else:
             from manifoldry.objectives.compiled import cell_sums

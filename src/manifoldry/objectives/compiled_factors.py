@@ -130,9 +130,9 @@ def expanding_factors(d):
 def cell_sums_factors(d, order):
     """Return the compiled loop over the points of neighboring cells, for the Gaussian kernel.
 
-    Its arguments are those of `cell_sums`, with the factors `left` and `right`, (n, n_factors), of
-    the points and the squared distance `reach` beyond which pairs are left out: a weight takes
-    longer to compute than a distance.
+    Its arguments are those of `cell_sums`, with the factors `left`, (n, n_factors), of the points
+    and the sorted factors `right`, and the squared distance `reach` beyond which pairs are left
+    out: a weight takes longer to compute than a distance.
     """
 
     @looping
@@ -151,7 +151,7 @@ def cell_sums_factors(d, order):
                         D += dz * dz
                     if reach < D or i == j:
                         continue
-                    K = exp_minus64(D) * dot(left[point], right[points[j]])
+                    K = exp_minus64(D) * dot(left[point], right[j])
                     m += K
                     mx += moment(K, dx, order)
                     if d > 1:
