@@ -31,8 +31,8 @@ REPULSIONS = {
     "exact": squared_distance_weights,
     "default": projected_distance_weights,
 } | {
-    f"rank {rank}": lambda X, rank=rank: projected_distance_weights(X, 0.0, rank)
-    for rank in (0, 2, 5, 10, 20, 50, 100)
+    f"rank {rank}": lambda X, rank=rank: projected_distance_weights(X, rank)
+    for rank in (5, 10, 20, 30, 50, 100)
 }
 
 

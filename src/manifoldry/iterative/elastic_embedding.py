@@ -21,7 +21,6 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors, joint
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
-from manifoldry.objectives.fastest import Fastest
 from manifoldry.objectives.losses import elastic
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.pairwise import Pairwise
@@ -69,10 +68,9 @@ class ElasticEmbedding(NeighborEmbedder):
         W⁻: proportional to the squared Euclidean distance in the data; equal for all pairs; or a
         given matrix, dense or sparse. By default squared distances, which give far better
         embeddings; uniform if only distances are given, or for more than 5000 points in more than
-        three dimensions, where squared distances need a dense matrix (a warning says so). Up to
-        2000 points, and in more than three dimensions, the weights of squared distances are exact;
-        otherwise they have a root mean square error of up to 5 % of their mean, and sums over pairs
-        are approximate (see :func:`~manifoldry.objectives.projected_distance_weights`).
+        three dimensions, where squared distances need a dense matrix (a warning says so). Beyond
+        5000 points in up to three dimensions, sums over pairs are approximate, and squared
+        distances are those of the first 30 principal components if there are more features.
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
@@ -202,7 +200,8 @@ class ElasticEmbedding(NeighborEmbedder):
     # First weight of the search for the best one, at which only coarse structure shows; and the
     # default if only distances are given, close to the best one on all data sets of the study.
     _coarse_weight, _usual_weight = 1.0, 100.0
-    # Maximum number of points for a dense matrix of repulsion by default.
+    # Maximum number of points for a dense matrix of repulsion by default. Its sums are exact, and
+    # for 5000 digits as fast as those with factored weights.
     _pairs_kept = 5000
 
     def _default_perplexity(self, n: int) -> float:
@@ -248,8 +247,9 @@ class ElasticEmbedding(NeighborEmbedder):
             return self.repulsion
         check_option("repulsion", self.repulsion, ("auto", "squared_distance", "uniform"))
         known = data.points is not None
-        exact = data.n_samples <= Fastest.exact_up_to or self.n_components_ > MAX_COMPILED_DIMENSION
-        if self.repulsion == "auto" and known and exact and data.n_samples > self._pairs_kept:
+        many = data.n_samples > self._pairs_kept
+        fast = many and self.n_components_ <= MAX_COMPILED_DIMENSION
+        if self.repulsion == "auto" and known and many and not fast:
             warn(
                 f"repulsion is uniform, because {data.n_samples} points, more than "
                 f"{self._pairs_kept}, are embedded in more than {MAX_COMPILED_DIMENSION} "
@@ -266,7 +266,7 @@ class ElasticEmbedding(NeighborEmbedder):
                 "repulsion='squared_distance' needs the data, but only distances were given; pass "
                 "the matrix of squared distances as repulsion"
             )
-        weights = squared_distance_weights if exact else projected_distance_weights
+        weights = projected_distance_weights if fast else squared_distance_weights
         return weights(data.points)
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:

@@ -1,6 +1,7 @@
-"""Compiled loops between points with several charges and the nodes of a mesh.
+"""Compiled loops with factored weights, over neighboring cells and the nodes of a mesh.
 
-They are those of :mod:`manifoldry.objectives.compiled_mesh` for factored weights. Arrays of nodes
+They are those of :mod:`manifoldry.objectives.compiled` and
+:mod:`manifoldry.objectives.compiled_mesh` for weights that are products of factors. Arrays of nodes
 have four axes: three of the mesh and one of the factors, so that loops over these are vectorized.
 """
 
@@ -9,6 +10,7 @@ from math import nan
 
 import numpy as np
 
+from manifoldry.objectives.compiled import exp_minus64, moment
 from manifoldry.objectives.compiled_mesh import (
     expand,
     formula,
@@ -122,3 +124,45 @@ def expanding_factors(d):
             store_expansion(d, i, found, values, gradients, hessians)
 
     return fill
+
+
+@cache
+def cell_sums_factors(d, order):
+    """Return the compiled loop over the points of neighboring cells, for the Gaussian kernel.
+
+    Its arguments are those of `cell_sums`, with the factors `left`, (n, n_factors), of the points
+    and the sorted factors `right`, and the squared distance `reach` beyond which pairs are left
+    out: a weight takes longer to compute than a distance.
+    """
+
+    @looping
+    def sums(T, left, right, reach, cell, ranges, points, kernel_sums, moments, lo, hi):
+        for i in range(lo, hi):
+            x, y, z, point = T[0, i], T[d // 2, i], T[d - 1, i], points[i]
+            m, mx, my, mz = 0.0, 0.0, 0.0, 0.0
+            for row in range(ranges.shape[1]):
+                start, stop = ranges[cell[i], row]
+                for j in range(start, stop):
+                    dx, dy, dz = x - T[0, j], y - T[d // 2, j], z - T[d - 1, j]
+                    D = dx * dx
+                    if d > 1:
+                        D += dy * dy
+                    if d > 2:
+                        D += dz * dz
+                    if reach < D or i == j:
+                        continue
+                    K = exp_minus64(D) * dot(left[point], right[j])
+                    m += K
+                    mx += moment(K, dx, order)
+                    if d > 1:
+                        my += moment(K, dy, order)
+                    if d > 2:
+                        mz += moment(K, dz, order)
+            kernel_sums[point] = m
+            moments[point, 0] = mx
+            if d > 1:
+                moments[point, 1] = my
+            if d > 2:
+                moments[point, 2] = mz
+
+    return sums

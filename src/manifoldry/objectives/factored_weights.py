@@ -1,6 +1,6 @@
 """Weights of pairs as products of a few factors per point, whose sums need no matrix."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,15 +74,6 @@ class FactoredWeights:
     def row_sums(self) -> Array:
         """Sums of the weights of every new point."""
         return np.asarray(self.left @ self.right.sum(axis=0))
-
-    def combine(self, sums: Callable[[Array], tuple[Array, ...]]) -> tuple[Array, ...]:
-        """Σ_c l_c·(sums with weights r_c of the points), for each of the arrays returned."""
-        total: tuple[Array, ...] | None = None
-        for left, right in zip(self.left.T, self.right.T, strict=True):
-            parts = tuple((left * part.T).T for part in sums(np.ascontiguousarray(right)))
-            total = parts if total is None else tuple(map(np.add, total, parts))
-        assert total is not None
-        return total
 
 
 def as_matrix(weights: Matrix | FactoredWeights | None) -> Matrix | None:

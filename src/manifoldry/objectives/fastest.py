@@ -31,6 +31,7 @@ class _Costs(NamedTuple):
     pair: float = 0.9
     pair_factor: float = 0.25  # for each pair and factor of its weight
     cell_pair: float = 0.9
+    cell_factor: float = 0.18  # for each pair and factor, a third of the pairs within reach
     cell_point: float = 300.0
     mesh_node: float = 30.0
     mesh_point: tuple[float, ...] = (100.0, 150.0, 500.0)
@@ -123,20 +124,21 @@ class Fastest(ApproximateSums):
     ) -> tuple[dict[str, float], CellList | None]:
         """Predicted processor time of the alternatives, and the cells if they were computed.
 
-        Cells take one sum for each of the `factors` of weights, exact sums a dense matrix.
+        Factored weights have a number of `factors`; otherwise it is zero.
         """
         n, d = Y.shape
-        costs, times = _Costs(), max(factors, 1)
+        costs = _Costs()
         seconds = {_EXACT: 1e-9 * n**2 * (costs.pair + factors * costs.pair_factor)}
         nodes = self.fft.n_nodes(kernel, Y)
         if nodes <= self.max_nodes:
             point = costs.mesh_point[d - 1] + factors * costs.mesh_factor[d - 1]
-            seconds[_FFT] = 1e-9 * (n * point + nodes * times * costs.mesh_node)
-        least, cells = 1e-9 * n * costs.cell_point * times, None
+            seconds[_FFT] = 1e-9 * (n * point + nodes * max(factors, 1) * costs.mesh_node)
+        least, cells = 1e-9 * n * costs.cell_point, None
         if least < min(seconds.values()):  # sorting the points into cells takes time
             cells = self.cells.cells(kernel, Y)
+            pair = costs.cell_pair + factors * costs.cell_factor
             if cells is not None:
-                seconds[_CELLS] = least + 1e-9 * cells.n_pairs * costs.cell_pair * times
+                seconds[_CELLS] = least + 1e-9 * cells.n_pairs * pair
         return seconds, cells
 
 

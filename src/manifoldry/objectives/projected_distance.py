@@ -23,22 +23,17 @@ class Projection(NamedTuple):
     axes: Array
     """Orthonormal columns, (n_features, rank)."""
 
-    def apply(self, X: Matrix) -> tuple[Array, Array]:
-        """Coordinates (n, rank), and the squared distances from the plane of the axes, (n,)."""
-        n = X.shape[0]
-        A, rest = np.empty((n, self.axes.shape[1])), np.empty(n)
-        shift, offset = self.center @ self.axes, float(self.center @ self.center)
-        for block in row_blocks(n, X.shape[1]):
-            B = self.frame.apply(X[block])
-            A[block] = B @ self.axes - shift
-            squares = squared_norms(B) - 2 * (B @ self.center) + offset
-            rest[block] = squares - squared_norms(A[block])
-        return A, np.maximum(rest, 0.0)
+    def apply(self, X: Matrix) -> Array:
+        """Coordinates (n, rank)."""
+        A, shift = np.empty((X.shape[0], self.axes.shape[1])), self.center @ self.axes
+        for block in row_blocks(*X.shape):
+            A[block] = self.frame.apply(X[block]) @ self.axes - shift
+        return A
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectedDistanceRepulsion(Repulsion):
-    """Weights ‖aᵢ − aⱼ‖² + bᵢ + bⱼ, scaled to sum to one; see `projected_distance_weights`.
+    """Weights ‖aᵢ − aⱼ‖², scaled to sum to one; see `projected_distance_weights`.
 
     Parameters
     ----------
@@ -46,16 +41,13 @@ class ProjectedDistanceRepulsion(Repulsion):
         To the first principal components of the data.
     A : array of shape (n, rank)
         These components a of the data.
-    rest : array of shape (n,)
-        Squared lengths b of the other components.
-    error : float
-        Root mean square error of the weights, relative to their mean, estimated from a sample.
+    held : float
+        Fraction of the squared distances that these components hold, estimated from a sample.
     """
 
     projection: Projection
     A: Array
-    rest: Array
-    error: float
+    held: float
 
     @property
     def n(self) -> int:
@@ -68,7 +60,7 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     @cached_property
     def _squares(self) -> Array:
-        return squared_norms(self.A) + self.rest
+        return squared_norms(self.A)
 
     @cached_property
     def total(self) -> float:
@@ -90,8 +82,7 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         steps = self.A[i] - self.A[j]
-        near = np.einsum("...c,...c->...", steps, steps)
-        return np.asarray((near + self.rest[i] + self.rest[j]) * self.scale)
+        return np.asarray(np.einsum("...c,...c->...", steps, steps) * self.scale)
 
     @property
     def degrees(self) -> Array:
@@ -100,14 +91,12 @@ class ProjectedDistanceRepulsion(Repulsion):
     @cached_property
     def _unscaled_degrees(self) -> Array:
         s = self._squares
-        whole = self.n * s + s.sum() - 2 * (self.A @ self.A.sum(axis=0))
-        return np.asarray(whole - 2 * self.rest)  # a point has no weight with itself
+        return np.asarray(self.n * s + s.sum() - 2 * (self.A @ self.A.sum(axis=0)))
 
     def laplacian_product(self, V: Array) -> Array:
         V = V - V.mean(axis=0)
         s, A = self._squares, self.A
-        diagonal = self._unscaled_degrees + 2 * self.rest
-        product = (diagonal * V.T).T - s @ V + 2 * (A @ (A.T @ V))
+        product = (self._unscaled_degrees * V.T).T - s @ V + 2 * (A @ (A.T @ V))
         # In exact arithmetic the product has mean zero.
         return (product - product.mean(axis=0)) * self.scale
 
@@ -119,8 +108,8 @@ class ProjectedDistanceRepulsion(Repulsion):
         return self._factors.right
 
     def of_new_points(self, X: Matrix) -> FactoredWeights:
-        A, rest = self.projection.apply(X)
-        left = _left(A, squared_norms(A) + rest)
+        A = self.projection.apply(X)
+        left = _left(A, squared_norms(A))
         return FactoredWeights(self.scale * left, self._factors.right)
 
     def without_cache(self) -> Self:
@@ -128,24 +117,21 @@ class ProjectedDistanceRepulsion(Repulsion):
 
 
 def projected_distance_weights(
-    X: Matrix, max_error: float = 0.05, max_rank: int = 50, sample: int = 2000
+    X: Matrix, max_rank: int = 30, sample: int = 2000
 ) -> ProjectedDistanceRepulsion:
-    """Repulsion with weights nearly proportional to the squared distances of the rows of `X`.
+    """Repulsion with weights proportional to the squared distances of the rows of `X`, factored.
 
-    In principal components the squared distance of two rows is that of their first components plus
-    the squared lengths of the other components of both, minus twice the product of these. Only the
-    product is left out: it is large for rows that are near each other, whose weights are small,
-    and small for most others, which are nearly orthogonal. Weights of rank r take r + 2 sums over
-    the points for every sum over pairs.
+    Data of at most `max_rank` features have exact weights, others the squared distances of their
+    first principal components. Rank r takes r + 2 sums over the points for every sum over pairs.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, n_features)
         The data.
-    max_error : float, default=0.05
-        Root mean square error of the weights relative to their mean, which determines the rank.
-    max_rank : int, default=50
-        Largest rank; the error of the result may be larger than `max_error` then.
+    max_rank : int, default=30
+        Largest number of principal components. In elastic embeddings of 5000 digits the accuracy of
+        a 1-NN classifier is .878 with 10 components, .906 with 20, .920 with 30 and .911 with 50
+        (uniform weights: .708).
     sample : int, default=2000
         Number of rows from which principal components are computed.
 
@@ -160,13 +146,9 @@ def projected_distance_weights(
     frame, n = Frame.of(X), X.shape[0]
     center = _mean(X, frame)
     axes, values = _principal_axes(X, frame, center, sample)
-    # Twice the products that are left out have the mean square 4·Σλ² over the variances λ of these
-    # components; the mean weight is 2·Σλ over all components.
-    others = np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0)
-    errors = np.sqrt(others) / max(float(values.sum()), np.finfo(float).tiny)
-    rank = min(int(np.argmax(errors <= max_error)), max_rank)
-    projection = Projection(frame, center, np.ascontiguousarray(axes[:, :rank]))
-    weights = ProjectedDistanceRepulsion(projection, *projection.apply(X), float(errors[rank]))
+    held = float(values[:max_rank].sum()) / max(float(values.sum()), np.finfo(float).tiny)
+    projection = Projection(frame, center, np.ascontiguousarray(axes[:, :max_rank]))
+    weights = ProjectedDistanceRepulsion(projection, projection.apply(X), held)
     if not 0 < weights.total < np.inf:
         raise ValueError(
             f"the squared distances of the {n} rows of X sum to {weights.total} and cannot be "
@@ -176,7 +158,7 @@ def projected_distance_weights(
 
 
 def _left(A: Array, squares: Array) -> Array:
-    """Left factors of ‖aᵢ − aⱼ‖² + bᵢ + bⱼ = sᵢ + sⱼ − 2·aᵢ·aⱼ, given a and s = ‖a‖² + b."""
+    """Left factors of ‖aᵢ − aⱼ‖² = sᵢ + sⱼ − 2·aᵢ·aⱼ, given a and s = ‖a‖²."""
     return np.hstack([squares[:, None], np.ones((len(A), 1)), -2 * A])
 
 
