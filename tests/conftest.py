@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import gc
 import os
 
 # Test workers share the cores already; with a pool of BLAS threads in each, most of the time went
@@ -18,6 +19,12 @@ def pytest_addoption(parser):
         action="store_true",
         help="take the compiled paths of large data for small data too; results must not change",
     )
+
+
+def pytest_collection_finish():
+    """Leave the tests themselves, many thousands of objects, out of all garbage collections."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
