@@ -69,9 +69,10 @@ class ApproximateIndex(BruteIndex):
         rows = self._sample()
         # Single precision, computed when read: an array would be a second copy of the data.
         self.__dict__["_single"] = SingleRows(self._frame, self.X)
-        true = self.nearest_excluding(self.X[rows], k, rows)
-        (sample, others), (truth, _), (_, exact) = (np.array_split(A, 2) for A in (rows, *true))
-        order, candidates = self._candidates(k, sample, truth)
+        found, lengths = self.nearest_excluding(self.X[rows], k, rows)
+        sample, others = np.array_split(rows, 2)  # to choose the cells, and to check the result
+        exact = lengths[len(sample) :]
+        order, candidates = self._candidates(k, sample, found[: len(sample)])
         self.__dict__.pop("_single")  # an array for new points, which are searched in many blocks
         indices, distances = self._ranked(k, order, candidates)
         # Compare distances, not indices: any of several tied points counts as found.
@@ -164,7 +165,7 @@ class ApproximateIndex(BruteIndex):
                 np.matmul(X[rows], axes, out=Z[rows])
 
             with one_blas_thread():  # the result must not depend on the number of threads
-                map_threads(fill, row_blocks(*self.X.shape, budget=2**20))
+                map_threads(fill, row_blocks(len(X), self.X.shape[1], budget=2**20))
                 kept = _kept(Z, sample, truth, _n_candidates(k))
             if kept >= (1 + self.target_recall) / 2:
                 return Z, kept
