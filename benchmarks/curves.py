@@ -31,12 +31,14 @@ def draw(workloads, path):
         return None
     bands = -(-len(found) // ACROSS)
     figure = Figure(figsize=(13.5, 0.9 + 5.4 * bands), facecolor="white", layout="constrained")
-    figure.suptitle(
-        "Growth of time and memory with the number of points n, default parameters\n",
-        x=0.012, ha="left", fontsize=14, fontweight="bold",
+    figure.suptitle("Growth with the number of points n, default parameters", x=0.012, ha="left",
+                    fontsize=14, fontweight="bold")  # fmt: skip
+    figure.supxlabel(
+        "Exponents over the three largest sizes. Memory beyond data and imports. "
+        "Triangles: stopped at the time limit.", x=0.012, ha="left", fontsize=9, color=QUIET,
     )  # fmt: skip
     grid = figure.subplots(2 * bands, ACROSS, sharex=True, squeeze=False)
-    for axes in grid.flat[:]:
+    for axes in grid.flat:
         axes.set_visible(False)
     everything = [row for _, rows in found for row in rows]
     for i, (title, rows) in enumerate(found):

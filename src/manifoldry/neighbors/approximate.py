@@ -69,10 +69,10 @@ class ApproximateIndex(BruteIndex):
         rows = self._sample()
         # Single precision, computed when read: an array would be a second copy of the data.
         self.__dict__["_single"] = SingleRows(self._frame, self.X)
-        indices, distances = self.nearest_excluding(self.X[rows], k, rows)
-        half = len(rows) // 2
-        others, exact = rows[half:], distances[half:]
-        order, candidates = self._candidates(k, rows[:half], indices[:half])
+        found, lengths = self.nearest_excluding(self.X[rows], k, rows)
+        sample, others = np.array_split(rows, 2)  # to choose the cells, and to check the result
+        exact = lengths[len(sample) :]
+        order, candidates = self._candidates(k, sample, found[: len(sample)])
         self.__dict__.pop("_single")  # an array for new points, which are searched in many blocks
         indices, distances = self._ranked(k, order, candidates)
         # Compare distances, not indices: any of several tied points counts as found.
