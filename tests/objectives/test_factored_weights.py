@@ -68,6 +68,15 @@ class TestSums:
         expected = Exact().moments(KERNEL, Y, W)
         np.testing.assert_allclose(moments, expected, rtol=0, atol=100 * bound)
 
+    @pytest.mark.parametrize("engine", [FFTInterpolation(), CellSums()])
+    def test_a_point_is_left_out_of_its_own_sum(self, engine):
+        """Unlike a squared distance, the product of its factors is not zero."""
+        factors, Y = np.random.default_rng(2).uniform(size=(N, 3)), embedding(2)
+        W = FactoredWeights(factors, factors)
+        found, expected = engine.sums(KERNEL, Y, W), Exact().sums(KERNEL, Y, W)
+        np.testing.assert_allclose(found.kernel_sums, expected.kernel_sums, rtol=0.01, atol=0.01)
+        assert relative(found.force, expected.force) < 5e-3
+
     def test_factors_in_groups(self, weights):
         """For large meshes, of which not all fit into memory at the same time."""
         Y, W = embedding(2), weights.matrix

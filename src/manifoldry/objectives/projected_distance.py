@@ -95,9 +95,8 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     def laplacian_product(self, V: Array) -> Array:
         V = V - V.mean(axis=0)
-        s, A = self._squares, self.A
-        product = (self._unscaled_degrees * V.T).T - s @ V + 2 * (A @ (A.T @ V))
-        # In exact arithmetic the product has mean zero.
+        product = (self._unscaled_degrees * V.T).T + 2 * (self.A @ (self.A.T @ V))
+        # The rest of the product is the same for all points, and makes its mean zero.
         return (product - product.mean(axis=0)) * self.scale
 
     def rows(self, X: Matrix) -> Array:
