@@ -111,7 +111,7 @@ def weighted_sums(coefficients, near, X, out):
 
 
 @summing
-def dot(a, b):
+def inner_product(a, b):
     """Inner product."""
     total = 0.0
     for f in range(len(a)):
@@ -120,7 +120,7 @@ def dot(a, b):
 
 
 @summing
-def expand(Z, targets, limits, Y, X, starts, low, width, count, power, tail,
+def expand_cost(Z, targets, limits, Y, X, starts, low, width, count, power, tail,
            values, gradients, hessians, logs, slopes, bends, lo, hi):  # fmt: skip
     """Expand ‖x − f(z)‖² and log ρ(z) to second order at positions lo to hi.
 
@@ -166,19 +166,19 @@ def expand(Z, targets, limits, Y, X, starts, low, width, count, power, tail,
             for f in range(len(r)):
                 away = jacobian[axis, f] - total * x0[f]
                 jacobian[axis, f] = -2 * away - slopes[i, axis] * offset[f]
-        values[i] = dot(r, r)
+        values[i] = inner_product(r, r)
 
-        along = dot(r, offset)
-        shift = dot(r, x0) + along
+        along = inner_product(r, offset)
+        shift = inner_product(r, x0) + along
         for e in range(m):
-            c[e] = dot(r, X[near[e]]) - shift
+            c[e] = inner_product(r, X[near[e]]) - shift
         c[nearest] = -along
         trace, density_trace = 0.0, 0.0
         for e in range(m):
             trace -= 2 * c[e] * first[e]
             density_trace -= 2 * first[e]
         for axis in range(d):
-            gradients[i, axis] = -2 * dot(jacobian[axis], r)
+            gradients[i, axis] = -2 * inner_product(jacobian[axis], r)
         for j in range(d):
             for k in range(j + 1):
                 curvature, bend = 0.0, 0.0
@@ -191,6 +191,6 @@ def expand(Z, targets, limits, Y, X, starts, low, width, count, power, tail,
                     bend += density_trace
                 w, u = slopes[i, j], slopes[i, k]
                 curvature += (gradients[i, j] * u + w * gradients[i, k]) / 2
-                hessian = 2 * (dot(jacobian[j], jacobian[k]) - curvature)
+                hessian = 2 * (inner_product(jacobian[j], jacobian[k]) - curvature)
                 hessians[i, j, k] = hessians[i, k, j] = hessian
                 bends[i, j, k] = bends[i, k, j] = bend - w * u

@@ -11,7 +11,7 @@ from scipy.linalg import qr
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.new_points import first_minimum
-from manifoldry.extension.projection_cost import CompiledDistance, Evaluation, ProjectionCost
+from manifoldry.extension.projection_cost import CompiledDistance, CostExpansion, ProjectionCost
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame, check_range
@@ -238,7 +238,7 @@ class _SearchResult(NamedTuple):
     converged: Array
 
 
-def _steps(local: Evaluation, damping: Array, Z: Array, low: Array, high: Array) -> Array:
+def _steps(local: CostExpansion, damping: Array, Z: Array, low: Array, high: Array) -> Array:
     """Damped Newton steps; coordinates at an active bound of the box are fixed."""
     g, H = local.gradient.copy(), local.hessian.copy()
     held = ((low >= Z) & (g > 0)) | ((high <= Z) & (g < 0))

@@ -19,7 +19,7 @@ from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
 
-class Evaluation(NamedTuple):
+class CostExpansion(NamedTuple):
     """Value, gradient and Hessian of a function at positions z."""
 
     values: Array
@@ -30,12 +30,12 @@ class Evaluation(NamedTuple):
     """(n_new, n_components, n_components)."""
 
     @classmethod
-    def empty(cls, n: int, d: int) -> "Evaluation":
+    def empty(cls, n: int, d: int) -> "CostExpansion":
         """Arrays to fill."""
         return cls(np.empty(n), np.empty((n, d)), np.empty((n, d, d)))
 
-    def rows(self, which: IntArray) -> "Evaluation":
-        return Evaluation(*(part[which] for part in self))
+    def rows(self, which: IntArray) -> "CostExpansion":
+        return CostExpansion(*(part[which] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +66,24 @@ class ProjectionCost:
             return self.surface.numbers_per_row
         return 3 * self.surface.X.shape[1] + 4 * self.surface.Z.shape[1] ** 2
 
-    def evaluate(self, X: Array, Z: Array) -> Evaluation:
+    def evaluate(self, X: Array, Z: Array) -> CostExpansion:
         """The costs of the positions `Z` for the points `X`."""
         if self.compiled is not None:
             return self._with_penalty(*self.compiled.at(X, Z))
-        out = Evaluation.empty(*Z.shape)
+        out = CostExpansion.empty(*Z.shape)
         for rows, derivatives in self.surface.derivatives(Z):
             part = self._with_penalty(_squared_distance(X[rows], derivatives), derivatives.density)
             for whole, values in zip(out, part, strict=True):
                 whole[rows] = values
         return out
 
-    def _with_penalty(self, plain: Evaluation, density: Density) -> Evaluation:
+    def _with_penalty(self, plain: CostExpansion, density: Density) -> CostExpansion:
         if self.weight == 0:
             return plain
         log, g, H = density
         deficit = np.maximum(np.log(self.floor) - log, 0.0)
         force, low = 2 * self.weight * deficit, 2 * self.weight * (deficit > 0)
-        return Evaluation(
+        return CostExpansion(
             plain.values + self.weight * deficit**2,
             plain.gradient - force[:, None] * g,
             plain.hessian
@@ -92,11 +92,11 @@ class ProjectionCost:
         )
 
 
-def _squared_distance(X: Array, derivatives: RegressionDerivatives) -> Evaluation:
+def _squared_distance(X: Array, derivatives: RegressionDerivatives) -> CostExpansion:
     R, J, curvature = derivatives.expand(X)
     gradient = -2 * np.einsum("nlk,nk->nl", J, R)
     hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
-    return Evaluation((R**2).sum(axis=1), gradient, hessian)
+    return CostExpansion((R**2).sum(axis=1), gradient, hessian)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,17 +130,17 @@ class CompiledDistance:
         constants = compiled_constants(surface.kernel)
         return None if constants is None else cls(surface, constants)
 
-    def at(self, X: Array, Z: Array) -> tuple[Evaluation, Density]:
+    def at(self, X: Array, Z: Array) -> tuple[CostExpansion, Density]:
         """The squared distances of points `X` from f(Z), and the densities."""
-        from manifoldry.extension.compiled_expansion import expand
+        from manifoldry.extension.compiled_expansion import expand_cost
 
         n, d = Z.shape
-        distance, density = Evaluation.empty(n, d), Density(*Evaluation.empty(n, d))
+        distance, density = CostExpansion.empty(n, d), Density(*CostExpansion.empty(n, d))
         points, _, *strips = self._strips
         arrays = Z, X, self._limits(Z), points, self._data, *strips
         fixed = *arrays, *self.constants, *distance, *density
         parts = row_blocks(n, points.shape[1], self.pairs_per_part)
-        map_threads(lambda part: expand(*fixed, part.start, part.stop), parts)
+        map_threads(lambda part: expand_cost(*fixed, part.start, part.stop), parts)
         return distance, density
 
     def _limits(self, Z: Array) -> Array:

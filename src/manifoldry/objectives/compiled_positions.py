@@ -57,7 +57,7 @@ def kernel_derivatives(D, near, least, rate, power):
 
 
 @cached_njit(**_options)
-def store(i, f, slope, first, second, sums, gradients, hessians):
+def store_sums(i, f, slope, first, second, sums, gradients, hessians):
     """Write the sums of a position; `second` are those of xx, xy, yy, xz, yz and zz."""
     sums[i] = f
     for c in range(gradients.shape[1]):
@@ -125,6 +125,6 @@ def position_loop(d):
                             fyz += second * dy * dz
                             fzz += second * dz * dz
             squares = (fxx, fxy, fyy, fxz, fyz, fzz)
-            store(i, f, slope, (fx, fy, fz), squares, sums, gradients, hessians)
+            store_sums(i, f, slope, (fx, fy, fz), squares, sums, gradients, hessians)
 
     return add_up
