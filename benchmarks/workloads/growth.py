@@ -39,16 +39,21 @@ METHODS_OF_DIGITS = {**METHODS, **ITERATIVE, **UNFOLDING}
 METHODS_OF_POINTS = ("NeighborGraph", "PCA", "LaplacianEigenmaps", "TSNE")
 
 
-def fit(X, method, n):
-    import manifoldry
-
-    make = getattr(manifoldry, method.split(",")[0])
-    work = make.build if method == "NeighborGraph" else make(**METHODS_OF_DIGITS[method]).fit
+def timed(work, X, n):
+    """Do the work on a few points, then on n."""
     work(few(X, 200))
     X = X[:n].copy()
     yield
     work(X)
     return {}
+
+
+def fit(X, method, n):
+    import manifoldry
+
+    make = getattr(manifoldry, method.split(",")[0])
+    work = make.build if method == "NeighborGraph" else make(**METHODS_OF_DIGITS[method]).fit
+    return (yield from timed(work, X, n))
 
 
 def peer(X, n, make, options):
@@ -56,11 +61,7 @@ def peer(X, n, make, options):
     module, name = make.split(":")
     make = partial(getattr(import_module(module), name), **options)
     work = make if name == "NNDescent" else lambda data: make().fit(data)
-    work(few(X, 200))
-    X = X[:n].copy()
-    yield
-    work(X)
-    return {}
+    return (yield from timed(work, X, n))
 
 
 def tree(X, n):
