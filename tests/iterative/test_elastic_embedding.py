@@ -247,3 +247,18 @@ def test_clusters_smaller_than_their_neighborhoods_stay_in_sight():
         Y = mf.ElasticEmbedding().fit_transform(X)
     within = max(np.ptp(Y[i : i + 40], axis=0).max() for i in (0, 40, 80))
     assert np.ptp(Y, axis=0).max() < 10 * within
+
+
+def test_very_many_points_start_from_principal_components(monkeypatch):
+    """The eigenproblem of a graph of so many may take longer than the search."""
+    from manifoldry.iterative import neighbor_embedder
+
+    monkeypatch.setattr(neighbor_embedder, "MAX_SPECTRAL_START", 50)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    settings = {"weight": 10.0, "repulsion": "uniform"}
+    many = mf.ElasticEmbedding(**settings).fit(X).embedding_
+    np.testing.assert_array_equal(
+        many, mf.ElasticEmbedding(init="pca", **settings).fit_transform(X)
+    )
+    few = mf.ElasticEmbedding(init="spectral", **settings).fit_transform(X)
+    assert np.abs(many - few).max() > 1e-6  # the two starts end differently

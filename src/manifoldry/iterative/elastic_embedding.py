@@ -77,7 +77,8 @@ class ElasticEmbedding(NeighborEmbedder):
         embedding of an estimator that is not fitted, all scaled to the smallest value of the
         objective; an array of shape (n_samples, n_components), which is used as it is; or a fitted
         model, together with its ``weight_``, because the search for the best λ starts at a coarse
-        embedding. By default ``"spectral"``.
+        embedding. By default ``"spectral"``, for more than 200 000 points ``"pca"``, because the
+        eigenproblem of Laplacian eigenmaps may then take longer than the search.
         {fitted_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an

@@ -46,6 +46,10 @@ from manifoldry.util.checks import as_generator
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array, RandomState
 
+# By default more points than this start from principal components: the eigenproblem of a graph of
+# so many with close eigenvalues may take longer than the search.
+MAX_SPECTRAL_START = 200_000
+
 
 @dataclass(frozen=True, eq=False)
 class PosedNeighbors(PosedSearch):
@@ -234,8 +238,11 @@ class NeighborEmbedder(IterativeEmbedder):
         return self._scaled(posed.objective, Y)
 
     def _init(self, data: Input) -> Any:
-        """The requested `init`, or the default."""
-        return self._default_init if self.init is None else self.init
+        """The requested `init`, or the default, which is linear for very many points."""
+        if self.init is not None:
+            return self.init
+        many = data.points is not None and data.points.shape[0] > MAX_SPECTRAL_START
+        return "pca" if many else self._default_init
 
     def _scaled(self, objective: Pairwise, Y: Array) -> Array:
         """The start, scaled to the smallest value of the objective."""
