@@ -213,7 +213,7 @@ def _values(page, found, key, x):
 def _write(figure, days, missing):
     """Title and notes."""
     inches = figure.get_figheight()
-    figure.text(0.012, 1 - 0.3 / inches, "manifoldry with default parameters", fontsize=14,
+    figure.text(0.012, 1 - 0.3 / inches, "manifoldry, default parameters unless named", fontsize=14,
                 fontweight="bold", va="center")  # fmt: skip
     figure.text(0.012, 1 - 0.57 / inches, "against the best peer of equal quality",
                 fontsize=11, color=QUIET, va="center")  # fmt: skip

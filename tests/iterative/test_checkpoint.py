@@ -1,8 +1,10 @@
 """Fits that are interrupted and continue from their checkpoints."""
 
+import errno
 import pickle
 import shutil
 import sys
+import tempfile
 from functools import partial
 
 import numpy as np
@@ -280,11 +282,15 @@ def test_the_parameters_of_a_checkpoint(tmp_path):
         Checkpoint("fit.npz", function=3)
 
 
-def test_a_folder_in_which_nothing_can_be_written(X, tmp_path):
+def test_a_folder_in_which_nothing_can_be_written(X, tmp_path, monkeypatch):
     """It is noticed before the first step, not when the first checkpoint is due."""
     seen, path = [], tmp_path / "fit.npz"
-    (tmp_path / "fit.npz.part").mkdir()  # as if it were not writable, also for the superuser
-    with pytest.raises(OSError, match=r"fit.npz cannot be written.*\.part.*another path"):
+
+    def refuse(**options):  # the superuser may write anywhere
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(PermissionError, match=r"fit.npz cannot be written.*denied.*another path"):
         TSNE(callback=Checkpoint(path, function=seen.append)).fit(X)
     assert seen == []
 

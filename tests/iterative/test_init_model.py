@@ -122,11 +122,12 @@ class TestEarlyExaggeration:
         assert self.phases(X, init=model.embedding_, early_exaggeration=4.0)[0] == 1 / 4
 
     def test_other_rows_than_those_of_the_model(self, X):
-        """As many of them, some of them its own; or fewer of its own."""
+        """As many of them, some of them its own; one of them twice; or fewer of its own."""
         model = mf.TSNE(perplexity=10, max_iter=5).fit(X)
         moved = X.copy()
         moved[7] += 0.01
-        for rows in (moved, X[:60]):
+        twice = np.vstack([X[:1], X[:-1]])
+        for rows in (moved, twice, X[:60]):
             assert self.phases(rows, init=model)[0] == 1 / 12
             start = first_map(mf.TSNE(perplexity=10, init=model), rows)
             assert start.std(axis=0).max() == pytest.approx(1e-4)

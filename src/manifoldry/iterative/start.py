@@ -103,13 +103,15 @@ def _check_columns(model: BaseEstimator, n_columns: int) -> None:
 def recognizes_rows(embedding: Array, start: Array) -> bool:
     """Whether the rows of a fit are those of the model whose ``transform`` of them is `start`.
 
-    Then all of them start at points of its embedding, since ``transform`` returns these for its
-    training rows only. They are compared in single precision, which either fit may have.
+    Then they start at the points of its embedding, in any order and each as often, since
+    ``transform`` returns these for its training rows only. They are compared in single precision,
+    which either fit may have.
     """
     if start.shape != embedding.shape:
         return False
     known = RowLookup.of(embedding.astype(np.float32))
-    return bool((known.identical(start.astype(np.float32)) >= 0).all())
+    rows, own = (np.sort(known.identical(Y.astype(np.float32))) for Y in (start, embedding))
+    return np.array_equal(rows, own)
 
 
 def well_scaled(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -110,20 +111,12 @@ def _check_writable(path: Path) -> None:
         raise FileNotFoundError(f"{path.parent} is not a folder; make it, or pass another path")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; pass the path of a file")
-    part = _part(path)
     try:
-        part.touch()
-        part.unlink()
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
     except OSError as error:
-        raise type(error)(
-            f"{path} cannot be written, since {part} cannot be made ({error.strerror}); make the "
-            "folder writable, or pass another path"
-        ) from error
-
-
-def _part(path: Path) -> Path:
-    """The file that is written first, and then replaces the checkpoint."""
-    return path.with_name(path.name + ".part")
+        text = f"{path} cannot be written ({error.strerror}); make {path.parent} writable, or pass "
+        raise OSError(error.errno, text + "another path") from error
 
 
 def _short(text: str | None, length: int = 80) -> str:
@@ -153,7 +146,7 @@ class SavedSearches:
         for i, solution in enumerate(self.finished):
             arrays |= _named(str(i), vars(solution))
         arrays |= _named(_CURRENT, self.state or {})
-        part = _part(path)
+        part = path.with_name(path.name + ".part")
         with part.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
             file.flush()
