@@ -282,6 +282,11 @@ def test_the_parameters_of_a_checkpoint(tmp_path):
         Checkpoint("fit.npz", function=3)
 
 
+def test_the_home_folder_of_an_unknown_user():
+    with pytest.raises(FileNotFoundError, match=r"'~nobody-at-all/fit.npz' .* unknown user; pass"):
+        Checkpoint("~nobody-at-all/fit.npz").file  # noqa: B018
+
+
 def test_a_folder_in_which_nothing_can_be_written(X, tmp_path, monkeypatch):
     """It is noticed before the first step, not when the first checkpoint is due."""
     seen, path = [], tmp_path / "fit.npz"

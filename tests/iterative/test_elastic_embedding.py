@@ -262,3 +262,14 @@ def test_very_many_points_start_from_principal_components(monkeypatch):
     )
     few = mf.ElasticEmbedding(init="spectral", **settings).fit_transform(X)
     assert np.abs(many - few).max() > 1e-6  # the two starts end differently
+
+
+def test_how_sums_over_pairs_were_computed(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(90, 40))
+    assert "weights for pairs" in mf.ElasticEmbedding(weight=10.0).fit(X).pairs_
+    monkeypatch.setattr(mf.ElasticEmbedding, "_pairs_kept", 80)
+    model = mf.ElasticEmbedding(weight=10.0).fit(X)
+    held = round(100 * model.objective_.repulsion.held)
+    words = f"in 30 principal components of 40, which hold {held}% of them"
+    assert "at most exact_up_to=2000 points" in model.pairs_
+    assert words in model.pairs_

@@ -188,6 +188,9 @@ dimension_hint_ : int
     "component_labels_": """\
 component_labels_ : array of shape (n_samples,)
     Connected component of each point, 0 for the largest, -1 for points that are not embedded.""",
+    "pairs_": """\
+pairs_ : str
+    How the sums over all pairs of embedded points are computed, and why.""",
     "neighbor_search_": """\
 neighbor_search_ : str
     Which neighbor index was used, why, and its recall if it is approximate.""",

@@ -24,7 +24,10 @@ from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.objectives.losses import elastic
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.pairwise import Pairwise
-from manifoldry.objectives.projected_distance import projected_distance_weights
+from manifoldry.objectives.projected_distance import (
+    ProjectedDistanceRepulsion,
+    projected_distance_weights,
+)
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
@@ -134,6 +137,7 @@ class ElasticEmbedding(NeighborEmbedder):
         ``weight_``; None without either.
     {bifurcation_}
     {learned_affinity_}
+    {pairs_}
     {neighbor_search_}
 
     See Also
@@ -289,6 +293,10 @@ class ElasticEmbedding(NeighborEmbedder):
     def _store(self, posed: PosedNeighbors, result: SearchResult, monitor: Monitor) -> None:
         super()._store(posed, result, monitor)
         self.weight_ = result.objective.weight
+        repulsion = result.objective.repulsion
+        if isinstance(repulsion, ProjectedDistanceRepulsion) and posed.data.points is not None:
+            of = f"{repulsion.rank} principal components of {posed.data.points.shape[1]}"
+            self.pairs_ += f"; squared distances in {of}, which hold {repulsion.held:.0%} of them"
 
     def _invert(self, posed: PosedNeighbors) -> Inverse | None:
         if self.inverse != "elastic":

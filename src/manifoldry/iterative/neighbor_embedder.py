@@ -292,6 +292,7 @@ class NeighborEmbedder(IterativeEmbedder):
     def _store(self, posed: PosedNeighbors, result: SearchResult, monitor: Monitor) -> None:
         super()._store(posed, result, monitor)
         self.path_ = result.path
+        self.pairs_ = result.objective.pairs_reason(self.embedding_)
         self.objective_ = result.objective.without_cache()
         self._bifurcation = None
 

@@ -61,6 +61,7 @@ class SNE(NeighborEmbedder):
     {path_}
     {bifurcation_}
     {learned_affinity_}
+    {pairs_}
     {neighbor_search_}
 
     See Also
@@ -138,6 +139,7 @@ class SymmetricSNE(NeighborEmbedder):
     {path_}
     {bifurcation_}
     {learned_affinity_}
+    {pairs_}
     {neighbor_search_}
 
     See Also

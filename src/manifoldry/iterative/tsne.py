@@ -112,6 +112,7 @@ class TSNE(NeighborEmbedder):
         The embeddings along a homotopy, by one over the exaggeration; None without one.
     {bifurcation_}
     {learned_affinity_}
+    {pairs_}
     {neighbor_search_}
 
     See Also

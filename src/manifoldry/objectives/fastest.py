@@ -96,6 +96,9 @@ class Fastest(ApproximateSums):
         reason = f"{best}: {seconds[best]:.1g} s of processor time, {others}"
         return ChosenSums(engine, reason, cells if best == _CELLS else None)
 
+    def reason(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> str:
+        return self.choose(kernel, Y, weights).reason
+
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         chosen = self.choose(kernel, Y, weights)
         if chosen.cells is not None:

@@ -84,6 +84,10 @@ class PairSums(ABC):
         If the weights of new points are factored, `factors`, (n, n_factors), are those of `Y`.
         """
 
+    def reason(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> str:
+        """How the sums over the pairs of `Y` are computed, and why."""
+        return f"{type(self).__name__}, as requested"
+
     def without_cache(self) -> Self:
         """Return a copy without large arrays that can be recomputed."""
         return self

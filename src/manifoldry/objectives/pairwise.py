@@ -318,6 +318,10 @@ class Pairwise(Objective):
     def _attraction_at(self) -> Callable[[Array], Attraction]:
         return self.pair_sums.attraction(self.kernel, self.affinity)
 
+    def pairs_reason(self, Y: Array) -> str:
+        """How the sums over the pairs of `Y` are computed, and why."""
+        return self.pair_sums.reason(self.repulsion_kernel, Y, self.repulsion.matrix)
+
     def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:
         """Kernel sums and forces of ψ; `point_weights` require uniform weights of pairs."""
         weights = self.repulsion.matrix if point_weights is None else point_weights

@@ -80,7 +80,13 @@ class Checkpoint(Callback):
     @property
     def file(self) -> Path:
         """The path, with ``~`` replaced by the user's home folder."""
-        return Path(self.path).expanduser()
+        try:
+            return Path(self.path).expanduser()
+        except RuntimeError as error:
+            raise FileNotFoundError(
+                f"path={str(self.path)!r} starts with the home folder of an unknown user; pass "
+                "another path"
+            ) from error
 
     def open(self, fit: Mapping[str, str]) -> "SavedSearches":
         """The searches in the file, or none if the fit starts anew.

@@ -299,7 +299,7 @@ def _symmetrize(K: Array, largest: float, rounding: float = 1e-5) -> None:
 
 def check_gram_memory(n: int, n_matrices: float = 4.5, remedy: str = FEWER) -> None:
     """Plan `n_matrices` n × n matrices, which the decomposition needs."""
-    plan_matrix((n, n), 8 * n_matrices, f"the Gram matrix of {n} points", remedy)
+    plan_matrix((n, n), 8 * n_matrices, f"the eigenproblem of all pairs of {n} points", remedy)
 
 
 def _centered_product(F: Matrix) -> Array:
