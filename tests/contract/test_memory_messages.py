@@ -44,7 +44,8 @@ def planned(monkeypatch):
 
 
 def parameters_in(message):
-    """Names followed by a value, and names of two or more words."""
+    """Names followed by a value, and names of two or more words, except within values."""
+    message = re.sub(r"'[^']*'|\([^)]*\)", "", message)
     return set(re.findall(r"\b[a-z]+_[a-z_]+\b|\b\w+(?==)|\bperplexity\b", message))
 
 
