@@ -61,6 +61,8 @@ class GraphProblem:
     """A spectral problem with the graph on which gradients of functions are computed."""
 
     problem: SpectralProblem
+    products_suffice: bool = False
+    """Whether eigenvectors of the problem were found by products with the operator alone."""
 
     @cached_property
     def weights(self) -> sparse.csr_array:
@@ -172,9 +174,9 @@ class GradientCriterion(Criterion):
         problem = graph_problem.problem
         kept = constrained(problem, quadratic(F / np.sqrt((F**2).mean(axis=0))))
         unit, before = self._unit(graph_problem, F, earlier, solve), -np.inf
-        R = earlier.penalty_matrix
+        R = earlier.penalty if graph_problem.products_suffice else earlier.penalty_matrix
         for weight in self.weights_of_largest if problem.largest else self.weights:
-            spectrum = solve(penalized(kept, weight * unit * R))
+            spectrum = solve(penalized(kept, (weight * unit) * R))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
@@ -225,19 +227,20 @@ def dimensions_left(problem: SpectralProblem, columns: Array) -> int:
     return problem.n - sum(C.shape[1] for C in blocks if C is not None)
 
 
-def penalized(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
+def penalized(problem: SpectralProblem, R: Matrix) -> SpectralProblem:
     """The problem with a penalty fᵀRf: added if it minimizes, subtracted if it maximizes."""
     A: Matrix = problem.operator
-    if not problem.largest:
+    bounds = None if problem.bounds is None else (problem.bounds[0], np.inf)
+    if not problem.largest and sparse.issparse(R):
         both = A + (R if sparse.issparse(A) else R.toarray())
-        bounds = None if problem.bounds is None else (problem.bounds[0], np.inf)
         return replace(problem, operator=both, bounds=bounds)
+    sign = -1.0 if problem.largest else 1.0
 
     def product(X: Array) -> Array:
-        return np.asarray(A @ X) - R @ X
+        return np.asarray(A @ X) + sign * (R @ X)
 
     both = LinearOperator(A.shape, matvec=product, matmat=product, dtype=np.float64)
-    return replace(problem, operator=both, bounds=None)
+    return replace(problem, operator=both, bounds=None if problem.largest else bounds)
 
 
 def rayleigh_quotient(problem: SpectralProblem, f: Array) -> float:

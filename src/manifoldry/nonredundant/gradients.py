@@ -7,12 +7,14 @@ So the part of ∇f along the gradients of given coordinates is a sparse matrix 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.util.cached import cached_property
+from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
 
 _TINY = float(np.finfo(float).tiny)
@@ -81,19 +83,21 @@ class EarlierGradients:
     floor : float, default=0.1
         Regularization: this fraction of the mean squared gradient is added to squared gradients,
         because small ones give no reliable direction.
+    compiled_above : int, default=5000
+        Number of points above which compiled loops are used.
     """
 
     W: sparse.csr_array
     F: Array
     floor: float = 0.1
+    compiled_above: int = 5000
 
     @cached_property
     def unit(self) -> Array:
         """Root mean squared gradient of every coordinate, the unit of its differences."""
         edges = EdgeDifferences.of(self.W, self.F)
         size = (edges.weights[:, None] * edges.differences**2).sum(axis=0) / edges.degree.sum()
-        rounding = (_ROUNDING**2 * self.F**2).mean(axis=0)  # as of constants on components
-        return np.sqrt(np.maximum(size, rounding + _TINY))
+        return _gradient_unit(size, self.F)
 
     @cached_property
     def edges(self) -> EdgeDifferences:
@@ -101,43 +105,96 @@ class EarlierGradients:
         return EdgeDifferences.of(self.W, self.F, self.unit)
 
     @property
-    def frames(self) -> Array:
-        """Orthonormal frames of the earlier gradients, (n, q, q)."""
-        return self.edges.frames(self.floor)
-
-    @property
     def laplacian(self) -> sparse.csr_array:
         """Graph Laplacian D − W."""
-        return sparse.csr_array(sparse.diags_array(self.edges.degree) - self.W)
+        return sparse.csr_array(sparse.diags_array(self.degree) - self.W)
+
+    @cached_property
+    def degree(self) -> Array:
+        """Sums of the rows of the weights."""
+        return np.asarray(self.W.sum(axis=1)).ravel()
 
     @property
     def penalty(self) -> LinearOperator:
         """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
-        G = aslinearoperator(self._factor(self.frames))
-        return G.T @ G
+        G = self._factor(self.floor)
+
+        def product(X: Array) -> Array:
+            return np.asarray(G.T @ (G @ X))
+
+        return LinearOperator(self.W.shape, matvec=product, matmat=product, dtype=np.float64)
 
     @property
     def penalty_matrix(self) -> sparse.csr_array:
-        """R as a sparse matrix."""
-        G = self._factor(self.frames)
+        """R as a sparse matrix, whose entries belong to points with a common neighbor."""
+        G = self._factor(self.floor)
         R = G.T @ G
         return sparse.csr_array((R + R.T) / 2)
 
     def fraction(self, f: Array) -> float:
         """Fraction of the energy of f along the earlier gradients, from 0 (new) to 1."""
-        along = float(((self._factor(self.edges.frames(self.floor / 10)) @ f) ** 2).sum())
+        along = float(((self._factor_of_fraction @ f) ** 2).sum())
         return along / max(2 * float(f @ (self.laplacian @ f)), _TINY)
 
-    def _factor(self, frames: Array) -> sparse.csr_array:
-        """Matrix G (q·n, n) such that G f stacks the components of √dᵢ·∇f."""
+    @cached_property
+    def _factor_of_fraction(self) -> sparse.csr_array:
+        return self._factor(self.floor / 10)
+
+    def _factor(self, floor: float) -> sparse.csr_array:
+        """Matrix G (q·n, n) such that G f are the components of √dᵢ·∇f at all points."""
+        if self.F.shape[0] > self.compiled_above:
+            return self._compiled_factor(floor)
         edges, n = self.edges, self.F.shape[0]
         weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
-        values = weights[:, None] * edges.along(frames)
+        values = weights[:, None] * edges.along(edges.frames(floor))
         blocks = []
         for column in values.T:
             G = sparse.csr_array((column, (edges.rows, edges.columns)), shape=(n, n))
             blocks.append(G - sparse.diags_array(np.asarray(G.sum(axis=1)).ravel()))
         return sparse.csr_array(sparse.vstack(blocks))
+
+    def _compiled_factor(self, floor: float) -> sparse.csr_array:
+        """The same, with the rows of each point together and other frames of the same spaces."""
+        F, products = self._scaled_products
+        (n, q), graph = F.shape, self._graph
+        frames = np.empty_like(products)
+        run_on_rows(kernels().frames, n, products, floor, frames)
+        per_row = np.diff(graph[0]) + 1
+        columns = np.empty(q * int(per_row.sum()), dtype=graph[1].dtype)
+        values = np.empty(len(columns))
+        run_on_rows(kernels().gradient_rows, n, *graph, F, frames, columns, values)
+        starts = np.concatenate([[0], np.cumsum(np.repeat(per_row, q))])
+        return sparse.csr_array((values, columns, starts), shape=(q * n, n))
+
+    @property
+    def _graph(self) -> tuple[IntArray, IntArray, Array, Array]:
+        """What the compiled loops need to know of the graph."""
+        degree = np.maximum(self.degree, _TINY)
+        return self.W.indptr, self.W.indices, self.W.data, degree
+
+    @cached_property
+    def _scaled_products(self) -> tuple[Array, Array]:
+        """The earlier coordinates in units of their gradients, and products of these gradients."""
+        F = np.array(self.F, order="C")
+        n, q = F.shape
+        products = np.empty((n, q, q))
+        run_on_rows(kernels().gradient_products, n, *self._graph, F, products)
+        squares = np.einsum("i,ijj->j", self.degree, products) / self.degree.sum()
+        unit = _gradient_unit(squares, F)
+        return F / unit, products / np.outer(unit, unit)
+
+
+def kernels() -> ModuleType:
+    """The compiled loops, imported only for large graphs."""
+    from manifoldry.nonredundant import compiled
+
+    return compiled
+
+
+def _gradient_unit(mean_squares: Array, F: Array) -> Array:
+    """Root mean squared gradients, which are at least those of rounding errors."""
+    rounding = (_ROUNDING**2 * F**2).mean(axis=0)  # as of constants on components
+    return np.sqrt(np.maximum(mean_squares, rounding + _TINY))
 
 
 def quadratic(F: Array) -> Array:

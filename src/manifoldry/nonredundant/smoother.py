@@ -255,9 +255,11 @@ def _leading(
     takes less time than a decomposition.
     """
     W = _rank_revealing(G, negligible * cut**2) if len(G) > large else None
-    values, V = eigh(G if W is None else W @ W.T, check_finite=False)
-    kept = values > cut**2 * values[-1]
-    values, V = values[kept][::-1][:most], V[:, kept][:, ::-1][:, :most]
+    H = G if W is None else W @ W.T
+    largest = eigh(H, subset_by_index=(len(H) - 1, len(H) - 1), eigvals_only=True)[0]
+    above = (cut**2 * largest, np.inf)
+    values, V = eigh(H, subset_by_value=above, check_finite=False)
+    values, V = values[::-1][:most], V[:, ::-1][:, :most]
     return values, V if W is None else W.T @ (V / np.sqrt(values))
 
 
