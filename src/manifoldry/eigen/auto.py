@@ -23,7 +23,7 @@ from manifoldry.eigen.solver import (
     check_n_pairs,
     rejection_message,
 )
-from manifoldry.eigen.spectrum import DEFAULT_ACCEPTANCE, Spectrum
+from manifoldry.eigen.spectrum import DEFAULT_ACCEPTANCE, Acceptance, Spectrum
 from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.memory import available_memory
@@ -61,8 +61,8 @@ class Auto(EigenSolver):
         Problems up to this order are solved as dense matrices if all other solvers fail.
     full_multiplicity : bool
         Search for all eigenvectors of repeated eigenvalues; see :class:`Lanczos`.
-    stop_angle : float
-        Error of eigenvectors at which Lanczos iterations with the operator itself stop.
+    acceptance : Acceptance
+        Errors of eigenvectors at which Lanczos iterations with the operator itself stop.
     probe_first : bool
         Start with a probe even where an estimate of the fill-in would come first.
     bytes_per_entry : int
@@ -104,7 +104,7 @@ class Auto(EigenSolver):
     max_probe_products: int = 2000
     dense_fallback_up_to: int = 10_000
     full_multiplicity: bool = True
-    stop_angle: float = DEFAULT_ACCEPTANCE.stop_angle
+    acceptance: Acceptance = DEFAULT_ACCEPTANCE
     probe_first: bool = False
     bytes_per_entry: int = 26
     max_cost_ratio: float = 10
@@ -169,7 +169,7 @@ class Auto(EigenSolver):
 
     @property
     def _lanczos(self) -> Lanczos:
-        return Lanczos(full_multiplicity=self.full_multiplicity, stop_angle=self.stop_angle)
+        return Lanczos(full_multiplicity=self.full_multiplicity, acceptance=self.acceptance)
 
     def _probe(self, order: str, max_products: int) -> Choice:
         probe = replace(self._lanczos, probe=True, max_products=max_products)

@@ -74,8 +74,8 @@ class Lanczos(PairSolver):
         Give up early if the gaps at the wanted end are too small.
     probe_limits : ProbeLimits
         When a probe gives up.
-    stop_angle : float
-        Error of an eigenvector, estimated as residual / gap, at which the iteration stops.
+    acceptance : Acceptance
+        Errors of eigenvectors at which the iteration stops.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Lanczos(PairSolver):
     full_multiplicity: bool = True
     probe: bool = False
     probe_limits: ProbeLimits = ProbeLimits()
-    stop_angle: float = DEFAULT_ACCEPTANCE.stop_angle
+    acceptance: Acceptance = DEFAULT_ACCEPTANCE
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return blas_threads(standard)
@@ -106,12 +106,11 @@ class Lanczos(PairSolver):
         basis = max(self.basis, 3 * k)
 
         space = constrained_subspace(standard, rng)
-        acceptance = Acceptance(stop_angle=self.stop_angle)
         run = largest_pairs(
             operator,
             k,
             space,
-            lambda values, residuals: converged(standard, values, residuals, acceptance),
+            lambda values, residuals: converged(standard, values, residuals, self.acceptance),
             basis=basis,
             max_products=self.max_products,
             every=5,

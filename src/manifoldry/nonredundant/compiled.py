@@ -5,6 +5,8 @@ by one thread, and results do not depend on the number of threads. The graph is 
 the parts of a CSR matrix.
 """
 
+from functools import cache
+
 import numpy as np
 
 from manifoldry.neighbors.compiled import compiled
@@ -52,25 +54,59 @@ def frames(products, floor, out, lo, hi):
 
 
 @compiled
-def gradient_rows(indptr, indices, weights, degree, F, frames, columns, values, lo, hi):
-    """Rows i·q to (i + 1)·q of a CSR matrix G: √dᵢ times the gradient at i in the frame there.
+def edge_gradients(indptr, indices, weights, degree, F, frames, out, lo, hi):
+    """Coefficient of f_k in √dᵢ times the gradient of f at i, for each edge (i, k); (n_edges, q).
 
-    Each of these rows has an entry for every neighbor of i and, as its last one, for i itself.
+    Components are those in the frame at i. The coefficient of f_i is minus the sum of the others.
     """
     q = F.shape[1]
     for i in range(lo, hi):
-        count = indptr[i + 1] - indptr[i] + 1
-        start = (indptr[i] + i) * q
-        for m in range(q):
-            own = 0.0
-            for e in range(count - 1):
-                k = indices[indptr[i] + e]
+        for edge in range(indptr[i], indptr[i + 1]):
+            scale = weights[edge] / np.sqrt(degree[i])
+            for m in range(q):
                 along = 0.0
                 for j in range(m + 1):
-                    along += frames[i, m, j] * (F[k, j] - F[i, j])
-                value = weights[indptr[i] + e] * along / np.sqrt(degree[i])
-                own -= value
-                columns[start + m * count + e] = k
-                values[start + m * count + e] = value
-            columns[start + m * count + count - 1] = i
-            values[start + m * count + count - 1] = own
+                    along += frames[i, m, j] * (F[indices[edge], j] - F[i, j])
+                out[edge, m] = scale * along
+
+
+@cache
+def component_rows(q):
+    """Return the compiled loop that fills rows lo to hi of the gradients (n, q) of a function f.
+
+    The number of components is a constant, so that the sums of a row stay in registers.
+    """
+
+    @compiled
+    def rows(indptr, indices, edges, own, f, out, lo, hi):
+        sums = np.empty(q)
+        for i in range(lo, hi):
+            for m in range(q):
+                sums[m] = own[i, m] * f[i]
+            for edge in range(indptr[i], indptr[i + 1]):
+                value = f[np.uint64(indices[edge])]
+                for m in range(q):
+                    sums[m] += edges[edge, m] * value
+            for m in range(q):
+                out[i, m] = sums[m]
+
+    return rows
+
+
+@cache
+def transposed_rows(q):
+    """Return the compiled loop over rows of the transposed product; `edges` are the reversed."""
+
+    @compiled
+    def rows(indptr, indices, edges, own, gradients, out, lo, hi):
+        sums = np.empty(q)
+        for i in range(lo, hi):
+            for m in range(q):
+                sums[m] = own[i, m] * gradients[i, m]
+            for edge in range(indptr[i], indptr[i + 1]):
+                k = np.uint64(indices[edge])
+                for m in range(q):
+                    sums[m] += edges[edge, m] * gradients[k, m]
+            out[i] = sums.sum()
+
+    return rows

@@ -117,6 +117,8 @@ class EarlierGradients:
     @property
     def penalty(self) -> LinearOperator:
         """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
+        if self.large:
+            return self._blocks(self.floor).penalty
         G = self._factor(self.floor)
 
         def product(X: Array) -> Array:
@@ -133,38 +135,42 @@ class EarlierGradients:
 
     def fraction(self, f: Array) -> float:
         """Fraction of the energy of f along the earlier gradients, from 0 (new) to 1."""
-        along = float(((self._factor_of_fraction @ f) ** 2).sum())
-        return along / max(2 * float(f @ (self.laplacian @ f)), _TINY)
+        floor = self.floor / 10
+        components = self._blocks(floor) @ f if self.large else self._factor(floor) @ f
+        return float((components**2).sum()) / max(2 * float(f @ (self.laplacian @ f)), _TINY)
 
-    @cached_property
-    def _factor_of_fraction(self) -> sparse.csr_array:
-        return self._factor(self.floor / 10)
+    @property
+    def large(self) -> bool:
+        """Whether compiled loops are used."""
+        return self.F.shape[0] > self.compiled_above
 
     def _factor(self, floor: float) -> sparse.csr_array:
-        """Matrix G (q·n, n) such that G f are the components of √dᵢ·∇f at all points."""
-        if self.F.shape[0] > self.compiled_above:
-            return self._compiled_factor(floor)
-        edges, n = self.edges, self.F.shape[0]
-        weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
-        values = weights[:, None] * edges.along(edges.frames(floor))
+        """Matrix G (q·n, n) such that G f stacks the components of √dᵢ·∇f."""
+        n = self.F.shape[0]
         blocks = []
-        for column in values.T:
-            G = sparse.csr_array((column, (edges.rows, edges.columns)), shape=(n, n))
+        for column in (self._edge_gradients(floor) if self.large else self._values(floor)).T:
+            G = sparse.csr_array((column, self.W.indices, self.W.indptr), shape=(n, n))
             blocks.append(G - sparse.diags_array(np.asarray(G.sum(axis=1)).ravel()))
         return sparse.csr_array(sparse.vstack(blocks))
 
-    def _compiled_factor(self, floor: float) -> sparse.csr_array:
-        """The same, with the rows of each point together and other frames of the same spaces."""
+    def _values(self, floor: float) -> Array:
+        """Coefficients (n_edges, q) of the other end of every edge in √dᵢ·∇f."""
+        edges = self.edges
+        weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
+        return np.asarray(weights[:, None] * edges.along(edges.frames(floor)))
+
+    def _edge_gradients(self, floor: float) -> Array:
+        """The same by compiled loops, in other orthonormal frames."""
         F, products = self._scaled_products
-        (n, q), graph = F.shape, self._graph
+        n, q = F.shape
         frames = np.empty_like(products)
         run_on_rows(kernels().frames, n, products, floor, frames)
-        per_row = np.diff(graph[0]) + 1
-        columns = np.empty(q * int(per_row.sum()), dtype=graph[1].dtype)
-        values = np.empty(len(columns))
-        run_on_rows(kernels().gradient_rows, n, *graph, F, frames, columns, values)
-        starts = np.concatenate([[0], np.cumsum(np.repeat(per_row, q))])
-        return sparse.csr_array((values, columns, starts), shape=(q * n, n))
+        values = np.empty((len(self.W.indices), q))
+        run_on_rows(kernels().edge_gradients, n, *self._graph, F, frames, values)
+        return values
+
+    def _blocks(self, floor: float) -> GradientBlocks:
+        return GradientBlocks(self.W, self._edge_gradients(floor))
 
     @property
     def _graph(self) -> tuple[IntArray, IntArray, Array, Array]:
@@ -182,6 +188,63 @@ class EarlierGradients:
         squares = np.einsum("i,ijj->j", self.degree, products) / self.degree.sum()
         unit = _gradient_unit(squares, F)
         return F / unit, products / np.outer(unit, unit)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientBlocks:
+    """The matrix of `EarlierGradients`, by compiled loops with a dense block for every point.
+
+    Its entries are kept in single precision; sums are in double precision, and the gradient of a
+    constant is zero to rounding. So the penalty is the exact square of a matrix whose entries
+    differ by 6e-8 of themselves.
+    """
+
+    W: sparse.csr_array  # with sorted indices
+    values: Array  # (n_edges, q): coefficients of the other end of every edge
+
+    @cached_property
+    def edges(self) -> Array:
+        """Coefficients, padded with zeros to a multiple of four, the unit of compiled loops."""
+        q = self.values.shape[1]
+        return np.pad(self.values.astype(np.float32), ((0, 0), (0, -q % 4)))
+
+    @cached_property
+    def reversed(self) -> Array:
+        """Coefficients of every edge in the opposite direction."""
+        position = sparse.csr_array(
+            (np.arange(len(self.edges)), self.W.indices, self.W.indptr), shape=self.W.shape
+        )
+        return self.edges[sparse.csr_array(position.T).data]
+
+    @cached_property
+    def own(self) -> Array:
+        """Coefficients (n, q) of the function at every point itself."""
+        n, indptr, columns = self.W.shape[0], self.W.indptr, np.arange(self.W.nnz)
+        ones = sparse.csr_array((np.ones(self.W.nnz), columns, indptr), shape=(n, self.W.nnz))
+        return -np.asarray(ones @ self.edges.astype(np.float64))
+
+    def __matmul__(self, f: Array) -> Array:
+        """Components (n, q) of the gradients of f, times √dᵢ."""
+        rows = kernels().component_rows(self.edges.shape[1])
+        out = np.empty(self.own.shape)
+        run_on_rows(rows, len(f), self.W.indptr, self.W.indices, self.edges, self.own, f, out)
+        return out
+
+    @property
+    def penalty(self) -> LinearOperator:
+        """The product of the transpose and the matrix."""
+        rows, graph = (
+            kernels().transposed_rows(self.edges.shape[1]),
+            (self.W.indptr, self.W.indices),
+        )
+
+        def product(f: Array) -> Array:
+            f = np.ascontiguousarray(f.reshape(-1))
+            out = np.empty(len(f))
+            run_on_rows(rows, len(f), *graph, self.reversed, self.own, self @ f, out)
+            return out
+
+        return LinearOperator(self.W.shape, matvec=product, dtype=np.float64)
 
 
 def kernels() -> ModuleType:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from manifoldry.eigen import Auto, EigenSolver, Lanczos, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.eigen.components import check_pairs_memory
+from manifoldry.eigen.spectrum import Acceptance
 from manifoldry.nonredundant.criteria import (
     Coordinate,
     Criterion,
@@ -20,6 +21,8 @@ from manifoldry.nonredundant.criteria import (
 from manifoldry.nonredundant.gradients import EarlierGradients
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
+
+COORDINATE_ACCEPTANCE = Acceptance(stop_angle=1e-4, next_angle=0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +84,10 @@ class SequentialSolver:
         variance below `min_variance` times that of the first.
     min_basis : int
         Minimum number of vectors that iterative solvers keep.
-    stop_angle : float
-        Error of a coordinate at which iterations with products of the operator stop, if `solver`
-        is "auto"; an `Auto` object has its own. Much smaller ones mean little: noise of 1e-4 in the data changes the
-        later coordinates of digits altogether.
+    acceptance : Acceptance
+        Errors of coordinates at which iterations with products of the operator stop, if `solver`
+        is "auto"; an `Auto` object has its own. Smaller errors mean little: noise of 1e-4 in the
+        data changes the later coordinates of digits altogether.
     """
 
     criterion: Criterion
@@ -94,7 +97,7 @@ class SequentialSolver:
     max_earlier_fraction: float = 0.1
     min_variance: float = 0.005
     min_basis: int = 40
-    stop_angle: float = 1e-4
+    acceptance: Acceptance = COORDINATE_ACCEPTANCE
 
     def solve(
         self, problem: SpectralProblem, k: int, rng: np.random.Generator
@@ -131,7 +134,7 @@ class SequentialSolver:
             solver = replace(
                 solver,
                 full_multiplicity=False,  # any vector of an eigenspace is good enough
-                stop_angle=self.stop_angle if isinstance(self.solver, str) else solver.stop_angle,
+                acceptance=self.acceptance if isinstance(self.solver, str) else solver.acceptance,
                 probe_first=sequence.graph_problem.products_suffice,
             )
 

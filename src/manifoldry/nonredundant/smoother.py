@@ -202,7 +202,9 @@ def _from_factor(factor: KernelFactor, points: _Points) -> SmootherFunctions:
     del A
     X = columns(points.root, points.root[:, None] * Z)
     H = (W @ (X.T @ X) @ W.T).astype(np.float64)
-    squares, E = _leading((H + H.T) / 2, points.cut, points.most)
+    # What the factor leaves out may be as large as `left_out`, so less than that is negligible.
+    negligible = max(1e-5, min(0.03, factor.left_out) ** 2 / points.cut**2 * 0.03)
+    squares, E = _leading((H + H.T) / 2, points.cut, points.most, negligible=negligible)
     return points.functions(X @ (W.T @ (E / np.sqrt(squares)).astype(L.dtype)), squares)
 
 
@@ -255,11 +257,9 @@ def _leading(
     takes less time than a decomposition.
     """
     W = _rank_revealing(G, negligible * cut**2) if len(G) > large else None
-    H = G if W is None else W @ W.T
-    largest = eigh(H, subset_by_index=(len(H) - 1, len(H) - 1), eigvals_only=True)[0]
-    above = (cut**2 * largest, np.inf)
-    values, V = eigh(H, subset_by_value=above, check_finite=False)
-    values, V = values[::-1][:most], V[:, ::-1][:, :most]
+    values, V = eigh(G if W is None else W @ W.T, check_finite=False)
+    kept = values > cut**2 * values[-1]
+    values, V = values[kept][::-1][:most], V[:, kept][:, ::-1][:, :most]
     return values, V if W is None else W.T @ (V / np.sqrt(values))
 
 
