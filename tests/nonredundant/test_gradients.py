@@ -67,6 +67,14 @@ def test_compiled_loops_give_the_same(W, rng, q):
     np.testing.assert_allclose(compiled.penalty @ np.ones(25), 0, atol=1e-13 * size)
 
 
+def test_penalties_are_at_most_twice_the_energy(W, rng):
+    """The bound on the spectrum of a penalized Laplacian."""
+    earlier = EarlierGradients(W, rng.normal(size=(25, 6)))
+    rest = (2 * earlier.laplacian - earlier.penalty_matrix).toarray()
+    values = np.linalg.eigvalsh(rest)
+    assert values[0] > -1e-12 * values[-1]
+
+
 def test_constants_have_no_gradient(W, rng):
     earlier = EarlierGradients(W, rng.normal(size=(25, 2)))
     assert np.abs(earlier.penalty @ np.ones(25)).max() < 1e-12

@@ -8,6 +8,7 @@ from enum import StrEnum
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky, qr, solve_triangular
+from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen.gram import Gram
 from manifoldry.util.cached import cached_property
@@ -115,7 +116,13 @@ class StandardProblem:
 
     @cached_property
     def norm(self) -> float:
-        """Lower estimate of ‖A‖, mostly within 20 %; see :func:`estimated_norm`."""
+        """Lower estimate of ‖A‖, mostly within 20 %; see :func:`estimated_norm`.
+
+        For an operator given by its product, whose products may be slow, it is the larger of two
+        finite bounds.
+        """
+        if isinstance(self.A, LinearOperator) and self.bounds and np.isfinite(self.bounds).all():
+            return float(np.abs(self.bounds).max())
         return estimated_norm(self.A)
 
     @cached_property

@@ -183,7 +183,8 @@ class GradientCriterion(Criterion):
         unit, before = self._unit(graph_problem, F, earlier, solve), -np.inf
         R = earlier.penalty if graph_problem.products_suffice else earlier.penalty_matrix
         for weight in self.weights_of_largest if problem.largest else self.weights:
-            spectrum = solve(penalized(kept, (weight * unit) * R))
+            growth = 1 + 2 * weight if graph_problem.products_suffice else np.inf  # as R ≤ 2 A
+            spectrum = solve(penalized(kept, (weight * unit) * R, growth))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
@@ -234,10 +235,13 @@ def dimensions_left(problem: SpectralProblem, columns: Array) -> int:
     return problem.n - sum(C.shape[1] for C in blocks if C is not None)
 
 
-def penalized(problem: SpectralProblem, R: Matrix) -> SpectralProblem:
-    """The problem with a penalty fᵀRf: added if it minimizes, subtracted if it maximizes."""
+def penalized(problem: SpectralProblem, R: Matrix, growth: float = np.inf) -> SpectralProblem:
+    """The problem with a penalty fᵀRf: added if it minimizes, subtracted if it maximizes.
+
+    Added, it makes no eigenvalue larger than `growth` times the largest.
+    """
     A: Matrix = problem.operator
-    bounds = None if problem.bounds is None else (problem.bounds[0], np.inf)
+    bounds = None if problem.bounds is None else (problem.bounds[0], growth * problem.bounds[1])
     if not problem.largest and sparse.issparse(R):
         both = A + (R if sparse.issparse(A) else R.toarray())
         return replace(problem, operator=both, bounds=bounds)
