@@ -202,8 +202,8 @@ def _from_factor(factor: KernelFactor, points: _Points) -> SmootherFunctions:
     del A
     X = columns(points.root, points.root[:, None] * Z)
     H = (W @ (X.T @ X) @ W.T).astype(np.float64)
-    # What the factor leaves out may be as large as `left_out`, so less than that is negligible.
-    negligible = max(1e-5, min(0.03, factor.left_out) ** 2 / points.cut**2 * 0.03)
+    # Relative to the cutoff, directions far below what the factor leaves out are negligible.
+    negligible = max(1e-5, 0.03 * min(1.0, factor.left_out / points.cut) ** 2)
     squares, E = _leading((H + H.T) / 2, points.cut, points.most, negligible=negligible)
     return points.functions(X @ (W.T @ (E / np.sqrt(squares)).astype(L.dtype)), squares)
 
