@@ -10,11 +10,15 @@ WORKERS ?= auto
 demo: $(READY)
 	$(BIN)/python examples/demo.py
 
+# Workers keep neighboring tests, which share fitted models. Without stored bytecode, every process
+# that a test starts would compile the package again.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+	$(PYTEST) -m slow $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

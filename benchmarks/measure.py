@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.machine import threads
 from benchmarks.peers import NotInstalled, last_line, python
 from benchmarks.ratios import IN_TURN
+from benchmarks.worker import peak_of
 from benchmarks.workload import EMPTY, OURS, SHARED
 
 ROOT = Path(__file__).parents[1]
@@ -75,11 +76,12 @@ def _run(workload, contestant, data, shared):
         folders = {EMPTY: str(empty), SHARED: str(shared)}
         environ = {k: folders.get(v, v) for k, v in contestant.environ.items()}
         job = (workload, contestant.name, data, out)
+        limit = contestant.timeout or workload.timeout
         if contestant.rehearse and not any(shared.iterdir()):
-            _worker(interpreter, "run", *job, workload.timeout, environ)
+            _worker(interpreter, "run", *job, limit, environ)
         speed = _worker(interpreter, "pace", *job, MAKING) if contestant.ours else {}
         load = os.getloadavg()[0]
-        report = speed | _worker(interpreter, "run", *job, workload.timeout, environ)
+        report = speed | _worker(interpreter, "run", *job, limit, environ)
         report |= {"load": [load, os.getloadavg()[0]]}
         if "seconds" in report and workload.quality:
             report |= _worker(python(OURS), "score", *job, MAKING)
@@ -101,7 +103,7 @@ def _worker(interpreter, action, workload, contestant, data, out, timeout, envir
     try:
         errors = process.communicate(timeout=timeout)[1]
     except subprocess.TimeoutExpired:
-        return {"timeout": timeout}
+        return {"timeout": timeout, "peak_so_far_mb": peak_of(process.pid)}
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -114,7 +116,8 @@ def _worker(interpreter, action, workload, contestant, data, out, timeout, envir
 def _row(contestant, runs):
     """One row of the results: the run of median time, and the times of all runs in order."""
     done = [r for r in runs if "seconds" in r]
-    row = {k: getattr(contestant, k) for k in ("name", "env", "ours", "aside", "series", "size")}
+    kept = ("name", "env", "ours", "aside", "series", "size", "task")
+    row = {k: getattr(contestant, k) for k in kept}
     if not runs:
         return row | {"left_out": "a smaller size did not finish"}
     if len(done) < len(runs):

@@ -19,7 +19,7 @@ def compare(name, report):
     ``value`` is the median over the rounds and ``range`` the least and the largest; they are None
     if ours did not reach the floor or did not finish (not ``reached``), or if no peer did.
     ``bound`` marks a ratio to the time limit, if no peer finished within it. In a workload without
-    peers, time is divided by the machine's pace, and memory is in MB.
+    peers, or of several sizes, time is divided by the machine's pace, and memory is in MB.
     """
     rows = report.get("rows", [])
     ratios = []
@@ -35,7 +35,8 @@ def compare(name, report):
                     "reached": reached,
                     "checked": key != "seconds" or row.get(key, math.inf) >= TINY,
                 })  # fmt: skip
-    return ratios + [_ratio(name, "any", s, m, [v]) for s, m, v in slopes(rows)]
+    ours = [row for row in rows if row["ours"]]
+    return ratios + [_ratio(name, "any", s, m, [v]) for s, m, v in slopes(ours)]
 
 
 def _ratio(workload, floor, ours, measure, values):
@@ -71,8 +72,9 @@ def measure(report, key):
 
 
 def alone(report):
-    """Whether a workload has no peers."""
-    return all(row["ours"] or row["aside"] for row in report.get("rows", []))
+    """Whether ours are compared with the machine's pace: without peers, and growing with n."""
+    rows = report.get("rows", [])
+    return all(row["ours"] or row["aside"] or row["series"] for row in rows)
 
 
 def in_turn(row, key):
@@ -88,24 +90,32 @@ def reaches(row, floor, rows):
 
 def best_peer(report, floor, key):
     """Values of the best peer at a floor, and whether they are only a bound; or none."""
-    rows = report.get("rows", [])
-    peers = [r for r in rows if not r["ours"] and not r["aside"]]
-    good = [r for r in peers if reaches(r, floor, rows)]
-    if good:
-        return in_turn(min(good, key=lambda r: r[key]), key), False
-    late = [r["timeout"] for r in peers if "timeout" in r]
+    best = leader(report, floor, key)
+    if best:
+        return in_turn(best, key), False
+    late = [r["timeout"] for r in _peers(report) if "timeout" in r]
     return ([min(late)], True) if late and key == "seconds" else ([], False)
 
 
+def leader(report, floor, key):
+    """The row of the fastest or leanest peer at a floor, or None."""
+    good = [r for r in _peers(report) if reaches(r, floor, report["rows"])]
+    return min(good, key=lambda r: r[key], default=None)
+
+
+def _peers(report):
+    return [r for r in report.get("rows", []) if not r["ours"] and not r["aside"]]
+
+
 def slopes(rows):
-    """Growth of each series: exponents of time and memory in n, over the larger sizes."""
+    """Growth of each series: exponents of time and memory in n, over the three largest sizes."""
     for series in dict.fromkeys(r["series"] for r in rows if r["series"]):
         done = [r for r in rows if r["series"] == series and "seconds" in r]
         long = [(r["size"], r["seconds"]) for r in done if r["seconds"] >= TINY]
         grown = [(r["size"], max(r["peak_mb"] - r["before_mb"], 1.0)) for r in done]
         for measure, points in (("time slope", long), ("memory slope", grown)):
             if len(points) >= 3:  # two noisy points would fit any exponent
-                yield series, measure, slope(points)
+                yield series, measure, slope(sorted(points)[-3:])
 
 
 def slope(points):

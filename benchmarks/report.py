@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from statistics import median
 
+from benchmarks import curves, overview
 from benchmarks.ratios import alone, compare, in_turn, measure, relative, slopes
 
 RESULTS = Path(__file__).parent / "results"
@@ -146,7 +147,10 @@ def _long(row):
 
 
 def _unfinished(row):
-    return f"> {row['timeout']:g} s" if "timeout" in row else row.get("failed", "left out")
+    if "timeout" not in row:
+        return row.get("failed", "left out")
+    peak = row.get("peak_so_far_mb")
+    return f"> {row['timeout']:g} s" + (f", > {peak:.0f} MB" if peak else "")
 
 
 def _number(value):
@@ -159,53 +163,12 @@ def _markdown(head, body):
 
 
 def plot(results, base):
-    """Ratios of ours as bars, and growth as lines; returns the files written."""
+    """The page of tasks and the curves of growth; returns the files written."""
     import matplotlib
 
     matplotlib.use("Agg")
-    drawn = []
-    bars = [
-        r
-        for r in ratios_of(results["workloads"])
-        if r["measure"] == "time" and r["value"] is not None
-    ]
-    if bars:
-        drawn.append(_bars(bars, base.with_name(base.name + "-ratios.png")))
-    series = [r for w in results["workloads"].values() for r in w.get("rows", []) if r["series"]]
-    if any("seconds" in r for r in series):
-        drawn.append(_lines(series, base.with_name(base.name + "-growth.png")))
-    return drawn
-
-
-def _bars(ratios, path):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 1 + 0.22 * len(ratios)), layout="constrained")
-    axes = figure.subplots()
-    labels = [f"{r['workload']}: {r['ours']}, {r['floor']}" for r in ratios]
-    colors = ["tab:green" if r["value"] <= 1 else "tab:orange" for r in ratios]
-    axes.barh(range(len(ratios)), [r["value"] for r in ratios], color=colors)
-    axes.set_yticks(range(len(ratios)), labels, fontsize=7)
-    axes.axvline(1, color="black", linewidth=0.8)
-    axes.set(xscale="log", xlabel="time of ours ÷ best peer of equal quality (left is better)")
-    axes.invert_yaxis()
-    figure.savefig(path, dpi=90)
-    return path
-
-
-def _lines(rows, path):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 5), layout="constrained")
-    panels = zip(
-        figure.subplots(1, 2), ("seconds", "peak_mb"), ("time, s", "peak, MB"), strict=True
+    drawn = (
+        overview.draw(results["workloads"], base.with_name(f"{base.name}-ratios.png")),
+        curves.draw(results["workloads"], base.with_name(f"{base.name}-growth.png")),
     )
-    for axes, key, label in panels:
-        for i, series in enumerate(dict.fromkeys(r["series"] for r in rows)):
-            done = [r for r in rows if r["series"] == series and key in r]
-            line = "o-" if i < 10 else "s--"  # there are only ten colors
-            axes.loglog([r["size"] for r in done], [r[key] for r in done], line, label=series)
-        axes.set(xlabel="n", ylabel=label)
-    axes.legend(fontsize=7)
-    figure.savefig(path, dpi=90)
-    return path
+    return [path for path in drawn if path]

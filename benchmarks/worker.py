@@ -91,12 +91,20 @@ def peak_memory():
     kernel reports in /proc.
     """
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    status = Path("/proc/self/status")
-    if not status.exists():
+    own = peak_of("self")
+    if own is None:
         unit = 2**20 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit + children
-    mark = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(mark.split()[1]) / 1024 + children
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return own + children
+
+
+def peak_of(process):
+    """Peak resident memory in MB of a running process; None where there is no /proc."""
+    status = Path(f"/proc/{process}/status")
+    if not status.exists():
+        return None
+    marks = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+    return int(marks[0].split()[1]) / 1024 if marks else None
 
 
 def versions():

@@ -11,7 +11,7 @@ from importlib import import_module
 
 MODULES = (
     "knn", "laplacian", "constraint", "local", "stage", "kernel", "embeddings", "nonredundant",
-    "quality", "pair_sums", "tsne", "growth", "unfolding", "startup",
+    "quality", "pair_sums", "tsne", "elastic", "growth", "unfolding", "startup",
 )  # fmt: skip
 OURS = "manifoldry"
 EMPTY, SHARED = "@empty", "@shared"  # values in `environ` that stand for temporary folders
@@ -48,6 +48,10 @@ class Contestant:
     series, size : str, int
         Member of a series of sizes, whose growth is fitted; once a size exceeds the time limit
         the larger ones are left out.
+    task : str
+        What a series does; those of the same task are drawn together.
+    timeout : float, optional
+        Its own time limit in seconds, instead of that of the workload.
     quick : bool
         Whether it is part of the quick subset.
     """
@@ -62,6 +66,8 @@ class Contestant:
     peer: bool = False
     series: str = ""
     size: int = 0
+    task: str = ""
+    timeout: float | None = None
     quick: bool = True
 
     @property

@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import gc
 import os
 
 # Test workers share the cores already; with a pool of BLAS threads in each, most of the time went
@@ -20,6 +21,24 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_collection_finish():
+    """Leave the tests themselves, many thousands of objects, out of all garbage collections."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def free_memory(monkeypatch):
+    """Function that sets the free memory; even small plans are compared with it."""
+    from manifoldry.util import validation
+
+    def set_to(n_bytes):
+        monkeypatch.setattr(validation, "SMALL_PLAN", 0)
+        monkeypatch.setattr(validation, "available_memory", lambda: n_bytes)
+
+    return set_to
+
+
 @pytest.fixture(autouse=True, scope="session")
 def fast_paths(request):
     """Search by compiled loops, and approximate sums over pairs: what only large data get."""
@@ -28,6 +47,7 @@ def fast_paths(request):
         return
     from scipy import sparse
 
+    from manifoldry.neighbors import paths, shortest_paths
     from manifoldry.neighbors.brute import BruteIndex
     from manifoldry.neighbors.edge_list import EdgeList
     from manifoldry.objectives import Exact, Fastest, pairwise
@@ -39,6 +59,8 @@ def fast_paths(request):
         lambda index, X: not (sparse.issparse(X) or sparse.issparse(index.X)),
     )
     patch.setattr(EdgeList, "_is_large", True)
+    patch.setattr(shortest_paths, "COMPILE_ABOVE", 0)
+    patch.setattr(paths, "COMPILE_ABOVE", 0)
     exact = Exact(compile_pairs=0.0)
     patch.setattr(pairwise, "default_pair_sums", lambda: Fastest(exact_up_to=1, exact=exact))
     yield

@@ -22,7 +22,7 @@ ESTIMATORS = sorted(
     if inspect.isclass(getattr(manifoldry, name)) and hasattr(getattr(manifoldry, name), "fit")
 )
 BRITISH = re.compile(
-    r"\w*(neighbour|colour|behaviour|favour|centre[sd]?\b|labelled|cancelled|licence|analyser|"
+    r"(neighbour|colour|behaviour|favour|centre[sd]?\b|labelled|cancelled|licence|analyser|"
     r"(normal|optim|minim|maxim|symmetr|factor|general|standard|random|regular|vector|penal|initial"
     r"|summar|linear|recogn|orthogonal)is(e|ed|es|er|ing|ation)\b)\w*",
     re.IGNORECASE,

@@ -65,6 +65,14 @@ def trust(arrays, result, k=12, n_sample=1000):
     return {"trust": 1 - 2 * penalty / (len(sample) * k * (2 * n - 3 * k - 1))}
 
 
+def trust_of_sample(arrays, result, n_sample=5000):
+    """Trustworthiness within a sample of the points, for data too many to compare all."""
+    from manifoldry.metrics import trustworthiness
+
+    step = max(1, len(arrays["X"]) // n_sample)
+    return trustworthiness(arrays["X"][::step], result["embedding"][::step])
+
+
 def _others(distances, rows):
     import numpy as np
 

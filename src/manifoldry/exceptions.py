@@ -35,6 +35,10 @@ class ExtensionWarning(ManifoldryWarning):
     """The out-of-sample extension is less accurate than usual for some new points."""
 
 
+class LargeMatrixWarning(ManifoldryWarning):
+    """A matrix with an entry for each of very many pairs will take gigabytes of memory."""
+
+
 class LongFitWarning(ManifoldryWarning):
     """The fit will take many minutes."""
 

@@ -355,3 +355,17 @@ def test_estimators_use_the_required_number_of_neighbors(rng):
     assert LaplacianEigenmaps(affinity=Entropic(3), radius=2.0).fit(X).affinity_.nnz
     with pytest.raises(ValueError, match=r"perplexity=15 must be at most 10 .*n_neighbors=45"):
         LaplacianEigenmaps(affinity=Entropic(15), n_neighbors=10).fit(X)
+
+
+@pytest.mark.parametrize("rule", ["mean", "or", "and"])
+def test_bandwidths_of_training_points_are_computed_once(monkeypatch, rule):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    graph = NeighborGraph.build(X, 9)
+    weights = Entropic(3, symmetrize=rule).fit(graph)
+    P = weights.conditional(graph).toarray()
+    expected = {"mean": (P + P.T) / 2, "or": np.maximum(P, P.T), "and": np.minimum(P, P.T)}[rule]
+    monkeypatch.setattr("manifoldry.affinity.bandwidths.solve", None)
+    np.testing.assert_array_equal(weights.matrix(graph).toarray(), expected)
+    np.testing.assert_array_equal(
+        graph.matrix(np.exp(-weights.training_probability_exponents(graph))).toarray(), P
+    )

@@ -66,9 +66,9 @@ def test_assess_has_a_verdict(digits):
 )
 def test_wrappers_compare_with_the_data(wrapper, digits, recwarn):
     seen, held, _ = digits
-    data = seen[:200].copy()
+    data = seen[:100].copy()
     model = wrapper.fit(data)
-    expected = mf.PCA(2).fit(seen[:200]).novelty(held)
+    expected = mf.PCA(2).fit(seen[:100]).novelty(held)
     placed, distance = model.transform(held, return_distance=True)
     np.testing.assert_allclose(distance, expected)
     assert np.array_equal(placed, model.transform(held))
@@ -244,8 +244,8 @@ def test_nothing_is_measured_if_the_warning_is_ignored(mapped, monkeypatch):
     ids=["NonRedundant", "ConformalInverse", "of scikit-learn", "FromDensity", "wide windows"],
 )
 def test_wrappers_report_positions_off_the_map_once(wrapper, digits, recwarn):
-    model = wrapper.fit(digits[0][:300])
-    Y = model.transform(digits[0][:300])
+    model = wrapper.fit(digits[0][:100])
+    Y = model.transform(digits[0][:100])
     far = Y[:20] + 30 * np.ptp(Y, axis=0)
     recwarn.clear()
     model.inverse_transform(far)

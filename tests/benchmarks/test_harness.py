@@ -1,5 +1,6 @@
 """The harness of the benchmarks: what it compares, keeps and refuses. Nothing is timed here."""
 
+import dataclasses
 import doctest
 import json
 import os
@@ -17,8 +18,18 @@ if not (ROOT / "benchmarks").exists():
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import __main__ as command  # noqa: E402 (the path has to be set first)
-from benchmarks import machine, measure, peers, ratios, report, worker, workload  # noqa: E402 (the path has to be set first)
-from benchmarks.workloads import constraint, stage  # noqa: E402 (the path has to be set first)
+from benchmarks import (  # noqa: E402 (the path has to be set first)
+    curves,
+    machine,
+    measure,
+    overview,
+    peers,
+    ratios,
+    report,
+    worker,
+    workload,
+)  # fmt: skip
+from benchmarks.workloads import constraint, growth, stage  # noqa: E402 (the path has to be set first)
 from benchmarks.workloads.common import roll, timing, trust  # noqa: E402 (the path has to be set first)
 
 FLOOR = "recall >= 0.9"
@@ -61,7 +72,7 @@ def time_ratio(*rows, floor=FLOOR):
     return next(r for r in found if r["measure"] == "time")
 
 
-@pytest.mark.parametrize("module", [ratios, workload])
+@pytest.mark.parametrize("module", [overview, ratios, workload])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -217,15 +228,88 @@ def test_results_are_written_whole(tmp_path, monkeypatch):
 
 
 def test_kept_results_merge_and_are_drawn(tmp_path):
-    first = results(row("o", 1.0, ours=True), row("p", 2.0))
+    first = results(row("o", 1.0, ours=True), row("p", 2.0), name="knn-roll")
     path = report.keep(first, tmp_path)
     second = results(row("o", 1.0, ours=True), row("q", timeout=9), name="other")
     assert report.keep(second, tmp_path) == path
-    assert list(json.loads(path.read_text())["workloads"]) == ["w", "other"]
+    assert list(json.loads(path.read_text())["workloads"]) == ["knn-roll", "other"]
     text = path.with_suffix(".md").read_text()
     assert "| **o** | 0.50 |" in text
     assert "> 9 s" in text
     assert (tmp_path / "a-r-cpu-2-cores-ratios.png").stat().st_size > 0
+
+
+def test_the_page_of_tasks_shows_ours_beside_the_best_peer():
+    task = overview.Task("a task", "w", FLOOR)
+    ours, lean, fast = (
+        row("o", 3.0, ours=True, peak=300.0),
+        row("lean", 2.0, peak=100.0),
+        row("fast", 1.0, peak=600.0),
+    )
+    told = entry(ours, lean | {"env": "a"}, fast | {"env": "b"}, row("s", 0.1, recall=0.5))
+    time, memory = (overview.outcome(task, told, key) for key in overview.TITLES)
+    assert (time.ratio, time.theirs, time.peer) == (3.0, 1.0, "b")
+    assert (memory.ratio, memory.theirs, memory.peer) == (3.0, 100.0, "a")
+    late = overview.outcome(task, entry(ours, row("p", timeout=30.0)), "seconds")
+    assert (late.ratio, late.theirs, late.bound) == (0.1, 30.0, True)
+    alone = overview.outcome(task, entry(ours, row("p", 1.0, recall=0.5)), "seconds")
+    assert (alone.ratio, alone.peer) == (None, "no peer of equal quality")
+    poor = overview.outcome(task, entry(row("o", 1.0, 0.5, ours=True), lean), "seconds")
+    assert (poor.ratio, poor.peer) == (None, "ours is not of equal quality")
+
+
+def test_tasks_are_rows_of_workloads():
+    found = {w.name: w for w in workload.find()}
+    for task in (task for group in overview.TASKS.values() for task in group):
+        w = found[task.workload]
+        assert not task.floor or task.floor in w.floors, task
+        assert not task.contestant or w.contestant(task.contestant).ours
+    assert "the same, exact" in overview.measured({})[1]
+
+
+def test_curves_have_peers_and_the_size_of_a_longer_run(tmp_path):
+    def series(name, seconds, **more):
+        return [
+            row(f"{name} {n}", seconds * n, series=name, size=n, task="TSNE", peak=10.0 + n, **more)
+            for n in (1000, 10_000, 100_000)
+        ]
+
+    rows = [*series("TSNE", 1e-3, ours=True), *series("openTSNE (TSNE)", 4e-3)]
+    late = row("p", timeout=60.0, peak_so_far_mb=5.0) | {"series": "p (TSNE)", "size": 10_000}
+    workloads = {
+        "growth-points": entry(*rows, late | {"task": "TSNE"}, floors=("any",)),
+        "tsne-million": entry(row("TSNE", 2000.0, ours=True)),
+    }
+    found = curves.rows_of(workloads, "growth-points", "TSNE")
+    assert [r["size"] for r in found if r["series"] == "TSNE"] == [1000, 10_000, 100_000, 10**6]
+    assert len(found) == 8
+    assert curves.draw(workloads, tmp_path / "g.png").stat().st_size > 0
+    assert curves.draw({}, tmp_path / "none.png") is None
+    told = "\n".join(report.section(workloads["growth-points"]))
+    assert "| > 60 s, > 5 MB |" in told
+    assert [r["ours"] for r in ratios.compare("w", workloads["growth-points"])][:2] == [
+        "TSNE 1000"
+    ] * 2
+    measures = {r["measure"] for r in ratios.compare("w", workloads["growth-points"])}
+    assert measures == {"time ÷ pace", "memory, MB", "time slope", "memory slope"}
+
+
+def test_memory_is_recorded_of_contestants_that_are_stopped(tmp_path):
+    found = workload.find(["startup-import"])[0]
+    job = (found, "import manifoldry", tmp_path, tmp_path)
+    told = measure._worker(sys.executable, "pace", *job, timeout=0.1)
+    assert told["timeout"] == 0.1
+    assert told["peak_so_far_mb"] > 1
+
+
+def test_a_contestant_may_have_its_own_time_limit(monkeypatch, tmp_path):
+    limits = []
+    monkeypatch.setattr(measure, "_worker", lambda *job: limits.append(job[6]) or {"timeout": 1})
+    found = workload.find(["startup-import"])[0]
+    for limit in (None, 7.0):
+        one = dataclasses.replace(found.contestants[2], timeout=limit, env=workload.OURS, peer=True)
+        measure._run(found, one, tmp_path, tmp_path)
+    assert limits == [found.timeout, 7.0]
 
 
 def test_a_run_replaces_only_what_it_measured(tmp_path, monkeypatch):
@@ -360,6 +444,18 @@ def test_clock_starts_at_the_last_yield(tmp_path):
     np.testing.assert_array_equal(worker.read(out)["embedding"], [2, 2, 2])
 
 
+@pytest.mark.parametrize("name", ["tsne-million", "elastic-million"])
+def test_maps_of_a_million_points_are_scored(tmp_path, name):
+    found = workload.find([name])[0]
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir(), out.mkdir()
+    worker.write(data, {"X": np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)})
+    worker.run(found.contestants[0], data, out)
+    scored = worker.score(found, data, out)
+    assert 0.5 < scored["trust"] <= 1
+    assert len(scored) > 1
+
+
 def test_larger_sizes_are_left_out_after_a_timeout():
     sizes = [workload.Contestant(f"n={n}", print, series="s", size=n) for n in (1, 2)]
     assert measure._due(sizes[1], sizes, {"n=1": [{"seconds": 1.0}], "n=2": []}, 0)
@@ -397,15 +493,17 @@ def test_workloads_are_well_formed():
     assert 0 < len(workload.find(quick=True)) < len(found)
 
 
-def test_growth_reaches_a_million_where_nothing_is_dense():
-    largest = {}
-    for c in workload.find(["growth"])[1].contestants:
-        largest[c.series] = max(c.size, largest.get(c.series, 0))
-    dense = {"ClassicalMDS", "KernelPCA", "Isomap"}
-    assert {s for s, n in largest.items() if n == 10_000} == dense
-    assert {n for s, n in largest.items() if s not in dense} == {1_000_000}
-    assert "Isomap, 100 landmarks" in largest
-    assert {w.timeout for w in workload.find(["growth"])} == {180}
+def test_growth_reaches_a_million_beside_peers():
+    reached = {}
+    for c in (c for w in workload.find(["growth", "growth-points"]) for c in w.contestants):
+        own = reached.setdefault((c.task, c.ours), [])
+        own.append(c.size)
+        assert c.ours or c.timeout == growth.PEER_LIMIT
+    pictured = {task for _, _, task in curves.PANELS}
+    assert {task for task, ours in reached if not ours} >= pictured
+    a_million = {task for (task, ours), sizes in reached.items() if ours and max(sizes) == 10**6}
+    assert a_million == {"NeighborGraph", "PCA", "LaplacianEigenmaps", "Isomap"}
+    assert all(len(set(sizes)) >= 3 for sizes in reached.values())  # for an exponent
 
 
 def driven(work):

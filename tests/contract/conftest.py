@@ -314,7 +314,7 @@ ESTIMATORS = [
         reproducibility=1e-6,  # weights of repulsion are in single precision
     ),
     iterative("UKR", search(mf.UKR), reproducibility=1e-7),
-    iterative("UKR-box", search(mf.UKR, box=3.0), reproducibility=1e-4),
+    iterative("UKR-box", search(mf.UKR, box=3.0, init="pca"), reproducibility=1e-4),
     iterative("MVU", search(mf.MVU), **UNFOLDING),
     iterative("MVU-at_most", search(mf.MVU, constraint="at_most"), **UNFOLDING),
     iterative("MVU-landmarks", search(mf.MVU, n_landmarks=8), reproducibility=1e-6, **UNFOLDING),

@@ -200,9 +200,9 @@ class TestRefused:
         with pytest.raises(ValueError, match="no single kernel"):
             model.estimator_.equivalent_kernel(X)
 
-    def test_memory(self, X, monkeypatch):
+    def test_memory(self, X, free_memory):
         models = [mf.KernelPCA(2).fit(X), LE(2).fit(X)]
-        monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 1000)
+        free_memory(1000)
         for model in models:
             with pytest.raises(MemoryError, match="kernel between 60 and 60 points"):
                 model.equivalent_kernel(X)

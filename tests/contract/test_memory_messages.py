@@ -4,9 +4,24 @@ import pickle
 import re
 import sys
 
+import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
-from manifoldry import UKR
+from manifoldry import (
+    UKR,
+    ClassicalMDS,
+    ElasticEmbedding,
+    Isomap,
+    KernelPCA,
+    LaplacianEigenmaps,
+    SpectralEmbedding,
+)
+from manifoldry.eigen import Dense, SpectralProblem
+from manifoldry.exceptions import LargeMatrixWarning
+from manifoldry.extension.preimage import KernelRidge
+from manifoldry.metrics import coranking_matrix
+from manifoldry.objectives import elastic
 from manifoldry.spectral import gram
 from manifoldry.util import validation
 from manifoldry.util.memory import NotEnoughMemoryError, memory_remedy
@@ -42,6 +57,7 @@ def fails_at(monkeypatch, position, fit):
         count += 1
         return 0 if count == position + 1 else None
 
+    monkeypatch.setattr(validation, "SMALL_PLAN", 0)
     monkeypatch.setattr(validation, "available_memory", available)
     try:
         fit()
@@ -64,10 +80,10 @@ def test_remedies_name_parameters_of_the_estimator(method, X, planned, monkeypat
 
 
 def test_ukr_does_not_name_parameters_of_its_starts(X, monkeypatch):
-    def refuse(n_bytes, what, remedy):
+    def refuse(shape, bytes_per_entry, what, remedy):
         raise NotEnoughMemoryError(what, remedy)
 
-    monkeypatch.setattr(gram, "plan_memory", refuse)
+    monkeypatch.setattr(gram, "plan_matrix", refuse)
     with pytest.raises(MemoryError, match=r"^the Gram matrix of \d+ points; pass init='pca'$"):
         UKR().fit(X)
 
@@ -78,3 +94,44 @@ def test_the_error_survives_another_process():
         raise NotEnoughMemoryError("a matrix needs 3 GiB", "pass n_landmarks")
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == "a matrix needs 3 GiB; use less"
+
+
+ANNOUNCED = {
+    "KernelPCA": (lambda X: KernelPCA().fit(X), "fit a sample"),
+    "ClassicalMDS": (lambda X: ClassicalMDS(metric="cityblock").fit(X), "fit a sample"),
+    "Isomap": (lambda X: Isomap().fit(X), "n_landmarks"),
+    "SpectralEmbedding": (lambda X: SpectralEmbedding(affinity="rbf").fit(X), "affinity="),
+    "nearly full graph": (lambda X: LaplacianEigenmaps(n_neighbors=40).fit(X), "fewer neighbors"),
+    "repulsion by distances": (
+        lambda X: ElasticEmbedding(repulsion="squared_distance").fit(X),
+        "repulsion='uniform'",
+    ),
+    "given repulsion": (
+        lambda X: elastic(cdist(X, X) / cdist(X, X).sum(), repulsion=cdist(X, X), weight=1.0),
+        "sparse matrix",
+    ),
+    "kernel ridge": (
+        lambda X: KernelRidge(X[:, :2], X, None).predict(X[:1, :2]),
+        "inverse='regression'",
+    ),
+    "dense eigenproblem": (
+        lambda X: Dense(planned_above=10).solve(
+            SpectralProblem(X @ X.T, "largest"), 2, np.random.default_rng(0)
+        ),
+        "eigen_solver='auto'",
+    ),
+    "ranks": (lambda X: coranking_matrix(X, X[:, :2], n_neighbors=40), "n_neighbors"),
+}
+
+
+@pytest.mark.parametrize("what", ANNOUNCED)
+@pytest.mark.filterwarnings("error::manifoldry.exceptions.LargeMatrixWarning")
+def test_matrices_of_many_pairs_are_announced(what, X, monkeypatch):
+    """With their size and the alternative, before they are computed; no method switches."""
+    compute, alternative = ANNOUNCED[what]
+    X = X[:60]
+    compute(X)
+    monkeypatch.setattr(validation, "ANNOUNCED_ABOVE", 10)
+    with pytest.raises(LargeMatrixWarning, match=r"needs about .* GiB of memory") as caught:
+        compute(X)
+    assert alternative in str(caught.value)

@@ -129,19 +129,20 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-# These cover all compiled loops. The other cases are slow, since every number of coordinates and
-# both precisions are compiled.
+# These cover all compiled loops. The other cases are slow, as are these in other dimensions than
+# two, since each number of coordinates is compiled; tests/objectives/test_pair_sums.py has all.
 LOOPS = {"elastic, dense", "sne", "tsne", "tsne, dof 3", "student, per point"}
 
 
-def cell(name):
-    again = name.endswith(", compiled") and name.removesuffix(", compiled") not in LOOPS
-    return pytest.param(name, marks=pytest.mark.slow if again else ())
+def cell(name, d):
+    compiled = name.endswith(", compiled")
+    again = compiled and (d != 2 or name.removesuffix(", compiled") not in LOOPS)
+    return pytest.param((name, d), id=f"{name}, d={d}", marks=pytest.mark.slow if again else ())
 
 
-@pytest.fixture(params=map(cell, CASES))
+@pytest.fixture(params=[cell(name, 2) for name in CASES])
 def case(request):
-    return CASES[request.param]()
+    return CASES[request.param[0]]()
 
 
 @pytest.fixture
@@ -149,14 +150,20 @@ def objective(case):
     return case.objective
 
 
-@pytest.fixture(name="Y", params=[1, 2, 3], ids="d={}".format)
-def any_map(request):
-    return 0.8 * np.random.default_rng(request.param).normal(size=(N, request.param))
+@pytest.fixture(params=[cell(name, d) for name in CASES for d in (1, 2, 3)])
+def case_and_map(request):
+    """Each case with a map of one, two and three dimensions."""
+    name, d = request.param
+    return CASES[name](), random_map(d)
 
 
 @pytest.fixture
 def plane():
-    return 0.8 * np.random.default_rng(2).normal(size=(N, 2))
+    return random_map(2)
+
+
+def random_map(d):
+    return 0.8 * np.random.default_rng(d).normal(size=(N, d))
 
 
 def differences(f, Y, step=1e-5):
@@ -169,7 +176,8 @@ def differences(f, Y, step=1e-5):
     return found
 
 
-def test_the_gradient_is_the_derivative_of_the_value(objective, Y):
+def test_the_gradient_is_the_derivative_of_the_value(case_and_map):
+    objective, Y = case_and_map[0].objective, case_and_map[1]
     value, G = objective.value_and_gradient(Y)
     assert value == pytest.approx(objective.value(Y), rel=1e-13)
     assert isinstance(value, float)
@@ -209,8 +217,9 @@ def test_embeddings_far_from_the_origin_are_accurate(case, plane):
     np.testing.assert_allclose(H, G, atol=1e-5 * abs(G).max())
 
 
-def test_diagonal_curvature(case, Y):
+def test_diagonal_curvature(case_and_map):
     """Never negative; an upper bound of the diagonal of the Hessian in some cases."""
+    case, Y = case_and_map
     h = case.objective.diagonal_curvature(Y)
     assert h.shape == Y.shape
     assert (h >= 0).all()

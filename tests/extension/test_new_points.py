@@ -16,7 +16,15 @@ from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension import new_points as module
 from manifoldry.extension.new_point_objective import Evaluation, NewPointObjective, minimize_each
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
-from manifoldry.objectives import Exact, FFTInterpolation, elastic, sne, symmetric_sne, tsne
+from manifoldry.objectives import (
+    Exact,
+    FFTInterpolation,
+    GaussianKernel,
+    elastic,
+    sne,
+    symmetric_sne,
+    tsne,
+)
 from manifoldry.objectives.position_sums import ExactPositionSums
 
 METHODS = ("sne", "symmetric", "student", "heavy", "elastic", "weighted elastic")
@@ -189,6 +197,26 @@ def test_derivatives_by_central_differences(fitted, rng):
         )
         np.testing.assert_allclose(here.gradient[:, i], gradient, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(here.hessian[:, :, i], hessian, rtol=1e-6, atol=1e-6)
+
+
+class GeneralGaussian(GaussianKernel):
+    """The kernel of quadratic attraction without the formula for it."""
+
+    quadratic = False
+
+
+def test_quadratic_attraction_by_the_mean_of_the_neighbors(rng):
+    Y = rng.normal(size=(60, 2)) * 4
+    terms = elastic((1 - np.eye(60)) / 3540).for_new_points(Y)
+    P = sparse.random_array((9, 60), density=0.3, format="csr", rng=rng)
+    Z, rows = rng.normal(size=(9, 2)) * 9, np.arange(9)
+    expected = NewPointObjective(Y, P, replace(terms, kernel=GeneralGaussian())).at(Z, rows)
+    found = NewPointObjective(Y, P, terms).at(Z, rows)
+    for part, general in zip(found[:4], expected[:4], strict=True):
+        np.testing.assert_allclose(part, general, rtol=1e-12, atol=1e-14)
+    ratio = found.gradient_error / expected.gradient_error
+    assert ratio.min() >= 1 - 1e-12
+    assert ratio.max() < 1.5
 
 
 def test_one_block_and_many_blocks_are_the_same(fitted, rng):
@@ -451,6 +479,15 @@ class Rows:
         return self.function(X)
 
 
+class Weights(Rows):
+    """Weights of repulsion by the data."""
+
+    factors = None
+
+    def of_new_points(self, X):
+        return self.rows(X)
+
+
 class Affinities(Rows):
     def rows(self, X):
         return self.function(X), None
@@ -458,7 +495,7 @@ class Affinities(Rows):
 
 def test_transform_in_blocks(fitted, rng, monkeypatch):
     X = sheet(rng, 11)
-    weights = None if fitted.weights(X) is None else Rows(fitted.weights)
+    weights = None if fitted.weights(X) is None else Weights(fitted.weights)
     extension = OptimizedExtension(fitted.optimizer, Affinities(fitted.rows), weights)
     whole = extension.transform(X)
     np.testing.assert_array_equal(whole, fitted.minimize(X).positions)

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import sys
 from functools import partial
 
 import numpy as np
@@ -277,6 +278,38 @@ def test_the_parameters_of_a_checkpoint(tmp_path):
         Checkpoint("fit.npz", every_seconds=-1)
     with pytest.raises(TypeError, match="function=3 must be callable"):
         Checkpoint("fit.npz", function=3)
+
+
+def test_a_folder_in_which_nothing_can_be_written(X, tmp_path):
+    """It is noticed before the first step, not when the first checkpoint is due."""
+    seen, path = [], tmp_path / "fit.npz"
+    (tmp_path / "fit.npz.part").mkdir()  # as if it were not writable, also for the superuser
+    with pytest.raises(OSError, match=r"fit.npz cannot be written.*\.part.*another path"):
+        TSNE(callback=Checkpoint(path, function=seen.append)).fit(X)
+    assert seen == []
+
+
+def test_the_home_folder(X, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    TSNE(callback=Checkpoint("~/fit.npz"), max_iter=1).fit(X)
+    assert [file.name for file in tmp_path.iterdir()] == ["fit.npz"]
+
+
+def test_verbose_fits_say_what_the_checkpoint_has(saved, X, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rich.console", None)  # lines on stderr
+    path = tmp_path / "fit.npz"
+    shutil.copy(saved, path)
+    TSNE(callback=Checkpoint(path), verbose=True).fit(X)
+    resumed = capsys.readouterr().err
+    assert f"TSNE: continues from {path}, which has 15 steps" in resumed
+    assert "no step was taken" not in resumed
+    TSNE(callback=Checkpoint(path), verbose=True).fit(X)
+    finished = capsys.readouterr().err
+    assert f"TSNE: continues from {path}, which has 30 steps" in finished
+    assert "no step was taken, because the checkpoint has all of them" in finished
+    TSNE(callback=Checkpoint(tmp_path / "new.npz"), verbose=True).fit(X)
+    assert "checkpoint" not in capsys.readouterr().err
 
 
 def test_estimators_with_a_checkpoint_are_copied_and_pickled(tmp_path):

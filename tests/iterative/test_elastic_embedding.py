@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 
 import manifoldry as mf
-from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
+from manifoldry.exceptions import (
+    ConvergenceWarning,
+    DisconnectedGraphWarning,
+    ManifoldryWarning,
+)
 from manifoldry.iterative.elastic_weight import WeightSearch
+from manifoldry.objectives import UniformRepulsion
+from manifoldry.objectives.projected_distance import ProjectedDistanceRepulsion
+from manifoldry.objectives.squared_distance import SquaredDistanceRepulsion
 from manifoldry.optimize import Callback, Homotopy
 
 
@@ -190,6 +199,37 @@ def test_new_points_minimize_their_part_of_the_energy(X, X_new, repulsion):
         assert energy.argmin() == 4
 
 
+class TestManyPoints:
+    """Beyond 5000 points sums over pairs are approximate; here beyond 150."""
+
+    @pytest.fixture(autouse=True)
+    def few_are_exact(self, monkeypatch):
+        monkeypatch.setattr(mf.ElasticEmbedding, "_pairs_kept", 150)
+
+    def test_repulsion_is_still_by_squared_distances(self):
+        X = load_digits().data
+        X, new = X[:300], X[300:330]
+        model = mf.ElasticEmbedding(weight=100.0).fit(X)
+        weights = model.objective_.repulsion
+        assert isinstance(weights, ProjectedDistanceRepulsion)
+        assert weights.rank == 30
+        components = PCA(30).fit_transform(X)
+        D = cdist(components, components, "sqeuclidean")
+        exact = mf.ElasticEmbedding(weight=100.0, repulsion=D).fit(X)
+        assert model.loss_ == pytest.approx(exact.loss_, rel=1e-3)
+        same = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(same.transform(new), model.transform(new))
+
+    @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
+    def test_more_dimensions_take_a_matrix(self, X):
+        many = np.vstack([X, X + 0.1])[:160]
+        model = mf.ElasticEmbedding(4, weight=5.0, max_iter=2)
+        with pytest.warns(ManifoldryWarning, match="160 points.* in more than 3 dimensions"):
+            assert isinstance(model.fit(many).objective_.repulsion, UniformRepulsion)
+        few = mf.ElasticEmbedding(4, weight=5.0, max_iter=2).fit(X)
+        assert isinstance(few.objective_.repulsion, SquaredDistanceRepulsion)
+
+
 def test_the_path_shows_coarse_structure_first(X):
     """Early maps explain less of the data than late ones, and are smaller."""
     model = mf.ElasticEmbedding(weight=100.0, optimizer=Homotopy(n_steps=12)).fit(X)
@@ -207,3 +247,18 @@ def test_clusters_smaller_than_their_neighborhoods_stay_in_sight():
         Y = mf.ElasticEmbedding().fit_transform(X)
     within = max(np.ptp(Y[i : i + 40], axis=0).max() for i in (0, 40, 80))
     assert np.ptp(Y, axis=0).max() < 10 * within
+
+
+def test_very_many_points_start_from_principal_components(monkeypatch):
+    """The eigenproblem of a graph of so many may take longer than the search."""
+    from manifoldry.iterative import neighbor_embedder
+
+    monkeypatch.setattr(neighbor_embedder, "MAX_SPECTRAL_START", 50)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    settings = {"weight": 10.0, "repulsion": "uniform"}
+    many = mf.ElasticEmbedding(**settings).fit(X).embedding_
+    np.testing.assert_array_equal(
+        many, mf.ElasticEmbedding(init="pca", **settings).fit_transform(X)
+    )
+    few = mf.ElasticEmbedding(init="spectral", **settings).fit_transform(X)
+    assert np.abs(many - few).max() > 1e-6  # the two starts end differently

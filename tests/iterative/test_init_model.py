@@ -104,7 +104,7 @@ def test_any_fitted_model(method, model, X):
 
 
 class TestEarlyExaggeration:
-    """None from a fitted t-SNE of as many points, unless it is asked for."""
+    """None from a t-SNE of the same rows, unless it is asked for."""
 
     def phases(self, X, **parameters):
         model = mf.TSNE(perplexity=10, max_iter=3, **parameters).fit(X)
@@ -120,6 +120,22 @@ class TestEarlyExaggeration:
         assert self.phases(X, init=model, early_exaggeration=few)[0] == 1 / 4
         assert self.phases(X, init=clone(model))[0] == 1 / 12
         assert self.phases(X, init=model.embedding_, early_exaggeration=4.0)[0] == 1 / 4
+
+    def test_other_rows_than_those_of_the_model(self, X):
+        """As many of them, some of them its own; or fewer of its own."""
+        model = mf.TSNE(perplexity=10, max_iter=5).fit(X)
+        moved = X.copy()
+        moved[7] += 0.01
+        for rows in (moved, X[:60]):
+            assert self.phases(rows, init=model)[0] == 1 / 12
+            start = first_map(mf.TSNE(perplexity=10, init=model), rows)
+            assert start.std(axis=0).max() == pytest.approx(1e-4)
+
+    def test_the_same_rows_in_another_precision(self, X):
+        """The embedding of the model is rounded then."""
+        rows = X.astype(np.float32)
+        model = mf.TSNE(perplexity=10, max_iter=5).fit(rows.astype(np.float64))
+        assert np.isnan(self.phases(rows, init=model)).all()
 
     def test_the_start_keeps_its_scale_if_there_is_none(self, X):
         model = mf.TSNE(perplexity=10, max_iter=5).fit(X)
@@ -193,14 +209,20 @@ def test_models_that_do_not_fit(X):
         mf.SNE(init=without_transform).fit(X)
     with pytest.raises(ValueError, match="all points in one place"):
         mf.SNE(init=Given(np.zeros((90, 2))).fit(X)).fit(X)
-    with pytest.raises(ValueError, match="X has 3 features, but PCA is expecting 2 features"):
+    with pytest.raises(ValueError, match=r"init is a PCA of data with 2 columns, but .* have 3;"):
         mf.SNE(init=decomposition.PCA(2).fit(X[:, :2])).fit(X)
+    D = pairwise_distances(X)
+    fewer = mf.SNE(metric="precomputed", init="random", max_iter=1).fit(D[:50, :50])
+    with pytest.raises(ValueError, match=r"init is a SNE of data with 50 columns, but .* have 90;"):
+        mf.SNE(metric="precomputed", init=fewer).fit(D)
 
 
 def test_a_model_is_not_its_own_start(X):
-    """It ended in endless recursion, also of get_params afterwards."""
+    """That would end in endless recursion. A fit does not change parameters, this one neither."""
     model = mf.TSNE(max_iter=5).fit(X)
+    before = model.embedding_
     model.init = model
-    with pytest.raises(ValueError, match=r"itself.*TSNE\(init=model\)"):
+    with pytest.raises(ValueError, match=r"itself; assign model.init = None.*TSNE\(init=model\)"):
         model.fit(X)
-    assert model.get_params()["init"] is None
+    assert model.init is model
+    assert model.embedding_ is before

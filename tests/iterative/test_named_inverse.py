@@ -16,7 +16,7 @@ import manifoldry as mf
 from manifoldry.affinity import Gaussian
 from manifoldry.affinity.gaussian import SelfTuning
 from manifoldry.datasets import make_s_curve
-from manifoldry.exceptions import NoveltyWarning
+from manifoldry.exceptions import ManifoldryWarning, NoveltyWarning
 from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
 from manifoldry.extension.regression import LocalRegression
 
@@ -299,8 +299,11 @@ class TestRefusals:
         with pytest.raises(ValueError, match=f"{match}a matrix"):
             elastic(repulsion=cdist(X, X, "sqeuclidean")).fit(X)
         monkeypatch.setattr(mf.ElasticEmbedding, "_pairs_kept", 100)
-        with pytest.raises(ValueError, match=f"{match}'auto'"):
-            elastic().fit(X)
+        with (
+            pytest.warns(ManifoldryWarning, match="repulsion is uniform, because 200 points"),
+            pytest.raises(ValueError, match=f"{match}'auto'"),
+        ):
+            elastic(n_components=4).fit(X)
 
 
 def test_kernels_of_other_affinities(X):

@@ -16,6 +16,7 @@ from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.cells import Cells
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.products import single_precision
 
 
 def bent_cloud(n, n_features=40, seed=0):
@@ -246,6 +247,23 @@ def test_a_projection_that_loses_neighbors_is_not_used():
     outlier[7] *= 300
     for data in (column, outlier):
         assert NeighborGraph.build(data, 15, search="approximate").recall > 0.97
+
+
+def test_a_search_in_a_projection_makes_no_copy_of_the_data(monkeypatch):
+    converted = []
+
+    def record(frame, X):
+        converted.append(len(X))
+        return single_precision(frame, X)
+
+    for module in ("brute", "approximate"):
+        monkeypatch.setattr(f"manifoldry.neighbors.{module}.single_precision", record)
+    X = bent_cloud(1200, 20)
+    in_a_subspace = X @ np.random.default_rng(0).normal(size=(20, 100)).astype(np.float32)
+    assert NeighborGraph.build(in_a_subspace, 15, search="approximate").recall > 0.97
+    assert converted == [400]  # the sample, whose neighbors are known
+    NeighborGraph.build(X, 15, search="approximate")
+    assert max(converted) == len(X)  # of data that are not projected
 
 
 def test_no_second_copy_of_the_data_is_kept():

@@ -792,10 +792,22 @@ def test_repr_is_short_and_names_survive():
 
 
 @pytest.mark.parametrize("rule", [{"n_neighbors": 50}, {"radius": 100.0}])
-def test_graphs_that_do_not_fit_into_memory_are_rejected_early(X, rule, monkeypatch):
-    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 100_000)
+def test_graphs_that_do_not_fit_into_memory_are_rejected_early(X, rule, free_memory):
+    free_memory(100_000)
     name, value = next(iter(rule.items()))
     with pytest.raises(MemoryError, match=f"60 points with {name}={value} needs about"):
         NeighborGraph.build(X, **rule)
     NeighborGraph.build(X, 5)
     NeighborGraph.build(X, radius=0.1)
+
+
+def test_components_of_large_graphs_are_those_of_small_ones():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) + 50 * rng.integers(0, 4, (300, 1))
+    graph = NeighborGraph.build(X, 2)
+    count, labels = graph.components()
+    assert count > 4
+    found, same = graph.components(compile_above=0)
+    assert found == count
+    np.testing.assert_array_equal(same, labels)
+    assert same.dtype == labels.dtype

@@ -75,7 +75,7 @@ LE, LLE_10 = LaplacianEigenmaps(n_neighbors=10, affinity="binary"), LLE(n_neighb
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("estimator", [LE, LLE_10], ids=["eigenmaps", "LLE"])
 def test_the_exact_smoother_gives_the_published_coordinates(estimator, options):
-    X = load_digits().data[:400]
+    X = load_digits().data[:280]  # a connected graph
     expected = published(estimator, X, 4, 0.3, **options)
     found = fitted(estimator, X, 4, KernelSmoother(tol=0, **options))
     assert correlations(found, expected).min() > 0.9999
@@ -84,7 +84,7 @@ def test_the_exact_smoother_gives_the_published_coordinates(estimator, options):
 @pytest.mark.filterwarnings("ignore:coordinates .* are redundant or noise")
 @pytest.mark.parametrize("local_fit", ["nadaraya_watson", "local_linear"])
 def test_the_default_accuracy(local_fit):
-    X = load_digits().data[:800]  # more than 500 points: a low-rank factor where it suffices
+    X = load_digits().data[:600]  # more than 500 points: a low-rank factor where it suffices
     expected = published(LE, X, 4, 0.3, local_fit=local_fit)
     assert correlations(fitted(LE, X, 4, local_fit), expected).min() > 0.99
 

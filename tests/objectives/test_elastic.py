@@ -193,7 +193,7 @@ def test_given_weights_keep_their_precision_and_stay_unchanged():
     assert isinstance(as_repulsion(GRAPH, N), SparseRepulsion)
 
 
-def test_bad_repulsion_is_refused(monkeypatch):
+def test_bad_repulsion_is_refused(free_memory):
     for bad, message in [
         ("strong", "repulsion='strong'"),
         (SQUARES[1:, 1:], "14 points"),
@@ -206,6 +206,6 @@ def test_bad_repulsion_is_refused(monkeypatch):
             elastic(ATTRACTION, bad)
     with pytest.raises(ValueError, match=r"sum to 0\.0 .* coincide"):
         squared_distance_weights(np.ones((5, 2)))
-    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 100)
+    free_memory(100)
     with pytest.raises(MemoryError, match="repulsion='uniform'"):
         squared_distance_weights(X)

@@ -43,6 +43,20 @@ def relative(found, expected):
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
 
+def test_options_are_checked():
+    with pytest.raises(TypeError, match=r"fft=0.25 must be an instance of FFTInterpolation"):
+        Fastest(fft=0.25)
+    with pytest.raises(TypeError, match="cells=1e-06 must be an instance of CellSums"):
+        Fastest(cells=1e-6)
+    with pytest.raises(ValueError, match="exact_up_to=-1 must be at least 0"):
+        Fastest(exact_up_to=-1)
+    with pytest.raises(ValueError, match="max_nodes=0 must be greater than 0"):
+        Fastest(max_nodes=0)
+    for approximation in (Fastest, FFTInterpolation, CellSums):
+        with pytest.raises(TypeError, match="exact=True must be an instance of Exact"):
+            approximation(exact=True)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -1,6 +1,7 @@
 """Sums over fixed points at other positions."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,6 +126,12 @@ def test_outlying_points_do_not_make_all_sums_exact(kernel):
     np.testing.assert_allclose(found.log_sum, exact.log_sum, atol=1e-4)
     np.testing.assert_allclose(found.gradient, exact.gradient, atol=2e-3)
     np.testing.assert_allclose(found.hessian, exact.hessian, atol=5e-2)
+
+
+def test_a_single_outlying_point_is_singular():
+    mesh = MESH.at_positions(StudentKernel(), points(2))
+    one = replace(mesh, outlying=Exact().at_positions(StudentKernel(), np.array([[1e4, 1e4]])))
+    assert one.reason.endswith("exact for 1 outlying point")
 
 
 def test_a_coarse_mesh_is_not_used():

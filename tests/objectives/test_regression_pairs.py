@@ -182,6 +182,10 @@ def test_options_are_checked():
         RegressionPairs(negligible=1.0)
     with pytest.raises(ValueError, match="max_components=-1 must be at least 0"):
         RegressionPairs(max_components=-1)
+    for n in (100, 10_000):
+        for method in (RegressionPairs().reason, RegressionPairs().reach):
+            with pytest.raises(ValueError, match="kernel='gauss' must be one of 'gaussian'"):
+                method("gauss", n, 2)
 
 
 # --- cost --------------------------------------------------------------------------------------

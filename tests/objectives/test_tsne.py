@@ -50,3 +50,18 @@ def test_curvature_of_attraction_and_repulsion():
     expected = 4 * (JOINT * u).sum(axis=1)[:, None]
     expected = expected + 16 * np.einsum("nm,nmi->ni", kernel * u**2, steps) / kernel.sum()
     np.testing.assert_allclose(tsne(JOINT).diagonal_curvature(MAP), expected, rtol=1e-12)
+
+
+def test_another_exaggeration_shares_what_does_not_depend_on_it():
+    P = np.random.default_rng(0).random((12, 12))
+    P = np.triu(P, 1) + np.triu(P, 1).T
+    objective = tsne(P / P.sum(), dof=2.0)
+    Y = np.random.default_rng(1).normal(size=(12, 2))
+    objective.value(Y)
+    assert objective.attraction.sum() > 0  # cached, and not to be reused
+    other, expected = objective.with_exaggeration(3.0), tsne(P / P.sum(), 2.0, exaggeration=3.0)
+    assert other.affinity is objective.affinity
+    assert other.value(Y) == expected.value(Y)
+    np.testing.assert_array_equal(other.attraction.toarray(), expected.attraction.toarray())
+    with pytest.raises(ValueError, match="exaggeration=0"):
+        objective.with_exaggeration(0.0)

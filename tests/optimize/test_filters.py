@@ -23,6 +23,7 @@ from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescen
 from manifoldry.optimize.polynomial_inverse import ChebyshevInverse
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
+from manifoldry.util.compiled import kth_largest
 
 STEP = EveryStep()
 
@@ -325,6 +326,15 @@ def test_strongest_keeps_an_edge_that_either_end_chose(rng):
     expected = np.where((largest | largest.T) & (dense > 0), dense, 0.0)
     np.testing.assert_array_equal(strongest_edges(W, 3).toarray(), expected)
     np.testing.assert_array_equal(strongest_edges(W, 40).toarray(), dense)
+
+
+@pytest.mark.parametrize("k", [1, 4, 6, 50])
+def test_the_kth_largest_weight_of_a_row(rng, k):
+    """With ties, rows of all lengths, and none at all."""
+    rows = [rng.integers(1, 5, size=m).astype(float) for m in (0, 1, 3, 6, 20, 50)]
+    ends, found = np.cumsum([0, *map(len, rows)]), np.empty(len(rows))
+    kth_largest(ends, np.concatenate(rows), k, found, 0, len(rows))
+    assert list(found) == [np.sort(row)[-k] if len(row) >= k else -np.inf for row in rows]
 
 
 # Guidance

@@ -100,7 +100,7 @@ class TestProblem:
 
 
 class TestEstimator:
-    X, coordinates = make_swiss_roll(300, height=10, random_state=0)
+    X, coordinates = make_swiss_roll(200, height=10, random_state=0)
 
     def test_near_to_the_full_solution(self):
         full, few = MVU().fit(self.X), MVU(n_landmarks=40).fit(self.X)

@@ -407,8 +407,8 @@ def test_more_duplicates_than_neighbors_of_the_local_width(copies):
         assert abs(along) > 0.99
 
 
-def test_more_coordinates_than_fit_into_memory(monkeypatch):
+def test_more_coordinates_than_fit_into_memory(free_memory):
     X, _ = make_swiss_roll(300, random_state=0)
-    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 400_000)
+    free_memory(400_000)
     with pytest.raises(MemoryError, match="computing 200 coordinates of 300 points"):
         LaplacianEigenmaps(200).fit(X)

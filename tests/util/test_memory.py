@@ -82,7 +82,7 @@ def test_a_limit_of_the_process_counts():
         "import numpy as np; from manifoldry import Isomap\n"
         "from manifoldry.util.memory import available_memory\n"
         "assert available_memory() < 2**31\n"
-        "X = np.random.default_rng(0).normal(size=(12_000, 3))\n"
+        "X = np.random.default_rng(0).normal(size=(25_000, 3))\n"
         "try: Isomap().fit(X)\n"
         "except MemoryError as error: print(error)\n"
     )

@@ -1,6 +1,7 @@
 """Validation of data and arguments, and memory checks."""
 
 import tracemalloc
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from manifoldry import PCA
+from manifoldry.exceptions import LargeMatrixWarning
 from manifoldry.util import validation
 from manifoldry.util.checks import (
     as_generator,
@@ -21,6 +23,7 @@ from manifoldry.util.checks import (
     check_option,
     check_positive,
 )
+from manifoldry.util.memory import memory_remedy
 from manifoldry.util.validation import (
     canonical,
     check_data,
@@ -31,6 +34,8 @@ from manifoldry.util.validation import (
     check_zero_diagonal,
     copy_if_shared,
     in_precision,
+    largest_asymmetry,
+    plan_matrix,
     plan_memory,
     power_of_two_scale,
     row_blocks,
@@ -198,6 +203,22 @@ def test_symmetry_is_checked_in_every_block(monkeypatch):
             check_symmetric(B, "distances")
 
 
+def test_asymmetry_of_many_entries_is_found_without_a_transpose():
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.random((60, 60)) * (rng.random((60, 60)) < 0.1))
+    upper[20:30] = 0
+    A = upper + upper.T
+    assert largest_asymmetry(sparse.csr_array(A), compile_above=0) == 0
+    for i, j in rng.integers(0, 60, (40, 2)):  # entries with and without a partner
+        B = A.copy()
+        B[i, j] += 0.5
+        expected = 0.5 if i != j else 0.0
+        assert largest_asymmetry(sparse.csr_array(B), compile_above=0) == pytest.approx(expected)
+    C = sparse.csr_array(upper)
+    found = largest_asymmetry(C, compile_above=0)
+    assert found == largest_asymmetry(C) == np.abs(np.triu(upper, 1)).max()
+
+
 def test_symmetry_needs_no_copies_of_the_matrix():
     A = np.ones((3000, 3000))
     tracemalloc.start()
@@ -227,6 +248,29 @@ def test_arrays_that_do_not_fit_into_memory_are_rejected(monkeypatch):
         plan_memory(3.0 * 2**30, "a matrix", "use less")
     monkeypatch.setattr(validation, "available_memory", lambda: None)
     plan_memory(1e30, "a matrix", "use less")  # unknown memory: no check
+
+
+def test_matrices_of_all_pairs_of_many_points_are_announced(monkeypatch):
+    monkeypatch.setattr(validation, "available_memory", lambda: 10**10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan_matrix((20_000, 20_000), 8, "a matrix", "use less")
+    with pytest.warns(LargeMatrixWarning, match=r"^a matrix needs about 3\.0 GiB of .*, use less$"):
+        plan_matrix((20_001, 20_000), 8, "a matrix", "use less")
+    with pytest.warns(LargeMatrixWarning, match="much, pass init$"), memory_remedy("pass init"):
+        plan_matrix((20_001, 20_000), 8, "a matrix", "use less")
+    with pytest.raises(MemoryError, match=r"^a matrix needs about .* are free; use less$"):
+        plan_matrix((40_000, 40_000), 8, "a matrix", "use less")
+
+
+def test_the_free_memory_is_read_for_large_arrays_only(monkeypatch):
+    """Reading it takes longer than most steps of a fit to a hundred points."""
+    read = []
+    monkeypatch.setattr(validation, "available_memory", lambda: read.append(1))
+    plan_memory(2.0**24, "a matrix", "use less")
+    assert not read
+    plan_memory(2.0**24 + 1, "a matrix", "use less")
+    assert read
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_few_rows(n, rng):
 
 
 def test_duplicates_and_scales(X):
-    repeated = np.vstack([X[:60], X[:60]])
+    repeated = np.vstack([X[:30], X[:30]])
     plain = FromDensity(KernelPCA(2), PARZEN).fit(repeated)
     for factor in (1e-100, 1e100):
         density = ManifoldParzen(2, 8, 0.3 * factor)

@@ -204,6 +204,19 @@ class Bandwidths:
             out[block] = self._exponents(distances[block], points[block])
         return out
 
+    def edge_exponents(self, graph: NeighborGraph) -> Array:
+        """−log of the probability of each edge of a graph whose query points have these widths."""
+        out, counts = np.empty(len(graph.distances)), np.diff(graph.indptr)
+
+        def fill(rows: slice) -> None:
+            edges = slice(int(graph.indptr[rows.start]), int(graph.indptr[rows.stop]))
+            points = np.repeat(np.arange(rows.start, rows.stop), counts[rows])
+            out[edges] = self._exponents(graph.distances[edges], points)
+
+        per_row = len(out) // max(1, len(counts))
+        map_threads(fill, row_blocks(len(counts), per_row, _BLOCK))
+        return out
+
     def _exponents(self, distances: Array, points: IntArray) -> Array:
         nearest, width = self.nearest[points], self.widths[points]
         excess = _excess(distances, nearest)

@@ -17,6 +17,12 @@ from manifoldry.util.typing import Array, IntArray
 Symmetrization = Literal["or", "and", "mean"]
 
 
+def _halved(W: sparse.csr_array) -> sparse.csr_array:
+    """Divide a new matrix by two, without a copy."""
+    W.data /= 2
+    return W
+
+
 class _Rule(NamedTuple):
     """How to combine the two weights of an edge, one from each end."""
 
@@ -27,7 +33,7 @@ class _Rule(NamedTuple):
 _RULES: dict[Symmetrization, _Rule] = {
     "or": _Rule(lambda own, reverse: own.maximum(reverse)),
     "and": _Rule(lambda own, reverse: own.minimum(reverse), drops_one_sided=True),
-    "mean": _Rule(lambda own, reverse: sparse.csr_array((own + reverse) / 2)),
+    "mean": _Rule(lambda own, reverse: _halved(sparse.csr_array(own + reverse))),
 }
 
 
@@ -74,6 +80,14 @@ class Weights(ABC):
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
         """−log weight of each edge of `graph`, which has the same query points as `own`."""
 
+    def training_exponents(self, graph: NeighborGraph) -> Array:
+        """−log weight of each edge of the training graph.
+
+        To be defined by weights whose `exponents` compute bandwidths, since those of the training
+        points are known.
+        """
+        return self.exponents(graph, graph)
+
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
         """−log weight of the edges `reverse` from training points to the query points.
 
@@ -106,11 +120,17 @@ class Weights(ABC):
         np.add.at(total, own.rows, np.exp(-relative))
         return np.asarray(relative + np.log(total)[own.rows])
 
+    def training_probability_exponents(self, graph: NeighborGraph) -> Array:
+        """`probability_exponents` of the training graph."""
+        return self.probability_exponents(graph)
+
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
         with np.errstate(over="ignore"):  # the weight of an infinite exponent is zero
-            W = graph.matrix(np.exp(-self.exponents(graph, graph)))
-        return _RULES[self.symmetrize].combine(W, W.T.tocsr())
+            weights = np.exp(-self.training_exponents(graph))
+        # Transposed twice, rows are sorted by index, as sums of sparse matrices need them.
+        reverse = graph.matrix(weights).T.tocsr()
+        return _RULES[self.symmetrize].combine(reverse.T.tocsr(), reverse)
 
     def self_weights(self, graph: NeighborGraph) -> Array:
         """Weight of each point of the training graph with itself, at distance zero."""

@@ -98,14 +98,19 @@ class EntropicWeights(Weights):
         return own.matrix(np.exp(-self.exponents(own, own)))
 
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
-        mine = Bandwidths.of(own, self.perplexity)
-        return mine.exponents(graph.distances, graph.rows)
+        return Bandwidths.of(own, self.perplexity).edge_exponents(graph)
+
+    def training_exponents(self, graph: NeighborGraph) -> Array:
+        return self.bandwidths.edge_exponents(graph)
 
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
         return self.bandwidths.exponents(reverse.distances, reverse.indices)
 
     def probability_exponents(self, own: NeighborGraph) -> Array:
         return self.exponents(own, own)
+
+    def training_probability_exponents(self, graph: NeighborGraph) -> Array:
+        return self.training_exponents(graph)
 
     def frozen(self, own: NeighborGraph, known: IntArray) -> "FrozenEntropicWeights":
         mine = self.bandwidths.interpolated(own, known)
@@ -123,7 +128,7 @@ class FrozenEntropicWeights(Weights):
     theirs: Bandwidths
 
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
-        return self.mine.exponents(graph.distances, graph.rows)
+        return self.mine.edge_exponents(graph)
 
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
         return self.theirs.exponents(reverse.distances, reverse.indices)

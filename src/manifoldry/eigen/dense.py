@@ -14,6 +14,7 @@ from manifoldry.eigen.solver import PairSolver
 from manifoldry.eigen.spectrum import Acceptance, Spectrum
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import plan_matrix
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Dense(PairSolver):
         sets (digits, MNIST, USPS, Frey faces, cells, word vectors) are accurate enough with up to
         35 pairs. With 40, MNIST (12 000 rows) and USPS are not, and the two attempts take 1.5 and
         1.6 times as long as double precision alone, where one in single saves at most a third.
+    planned_above : int
+        Order above which the free memory is checked first; :class:`Auto` uses other solvers there.
 
     Examples
     --------
@@ -58,11 +61,15 @@ class Dense(PairSolver):
     implicit_null_tolerance: float = 1e-11
     single_angle: float = 2e-4
     single_up_to: int = 20
+    planned_above: int = 10_000
 
     def attempt(
         self, problem: SpectralProblem, standard: StandardProblem, k: int, rng: np.random.Generator
     ) -> Spectrum:
-        A = standard.A
+        A, n = standard.A, standard.n
+        if n > self.planned_above and not (isinstance(A, Gram) and A.factor.shape[1] < n):
+            what = f"a dense eigenproblem of order {n}"
+            plan_matrix((n, n), 32, what, "pass eigen_solver='auto', which uses other solvers")
         if not (isinstance(A, Gram) and A.single and k < A.factor.shape[1] < A.factor.shape[0]):
             return super().attempt(problem, standard, k, rng)  # without FᵀF
         why = f"more than single_up_to={self.single_up_to} pairs were requested"

@@ -153,8 +153,8 @@ def estimated_norm(
 
     Row sums and the Frobenius norm are upper bounds but can be √n times too large, and they are
     not available for implicit operators. Tolerances only need the order of magnitude. Dense
-    matrices above order `large` use half the steps. For explicit Gram factors with fewer columns
-    than rows, at most `small_side`, the products are those with FᵀF.
+    matrices and implicit operators above order `large` use half the steps. For explicit Gram
+    factors with fewer columns than rows, at most `small_side`, the products are those with FᵀF.
     """
     if isinstance(A, Gram) and A.explicit and A.factor.shape[1] <= min(A.shape[0], small_side):
         A = A.small_matrix()
@@ -162,7 +162,8 @@ def estimated_norm(
     # A fixed seed: the estimate must not depend on the random state of the solver.
     X: Array = np.random.default_rng(0).standard_normal((n, min(block, n)))
     estimate = 0.0
-    for _ in range(steps // 2 if isinstance(A, np.ndarray) and n > large else steps):
+    slow = isinstance(A, np.ndarray | LinearOperator) and n > large
+    for _ in range(steps // 2 if slow else steps):
         X /= np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
         X = np.asarray(A @ X)
         estimate = max(estimate, float(np.linalg.norm(X, axis=0).max()))

@@ -11,7 +11,7 @@ from scipy import sparse
 from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import plan_memory, row_blocks
+from manifoldry.util.validation import plan_matrix, row_blocks
 
 
 class EquivalentKernel(Protocol):
@@ -84,7 +84,7 @@ class KernelExtension(Extension):
         n, first = X.shape[0], self.rows(X[:1])
         entries = first.nnz if sparse.issparse(first) else first.shape[1]
         what = f"the kernel between {n} and {first.shape[1]} points"
-        plan_memory(24.0 * n * entries, what, "pass fewer rows at a time")
+        plan_matrix((n, entries), 24, what, "pass fewer rows at a time")
         parts = [self.rows(X[block]) for block in row_blocks(n, self.numbers_per_row)]
         return sparse.vstack(parts, "csr") if sparse.issparse(first) else np.concatenate(parts)
 

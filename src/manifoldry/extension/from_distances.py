@@ -13,6 +13,7 @@ from manifoldry.neighbors.distances import Frame, metric_distances, squared_dist
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.cached import cached_property
+from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
@@ -139,9 +140,8 @@ class GeodesicExtension(KernelExtension):
     def _mean_squares(self, number: int) -> Array:
         """Mean squares of the training coordinates of a component, in units of unit²."""
         members = np.flatnonzero(self.layout.labels == number)
-        D = self.geodesics.distances[np.ix_(members, self.columns[number])]
-        Y = self.maps[number].transform(gower_kernel(D, self.unit)) / self.unit
-        return np.asarray(np.square(Y).mean(axis=0))
+        Y = training_coordinates(self.geodesics, members, self.columns[number], self.maps[number])
+        return np.asarray(np.square(Y / self.unit).mean(axis=0))
 
     def _by_component(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
         """For each connected component of new points: its label, rows and uncentered kernel."""
@@ -168,10 +168,31 @@ class GeodesicExtension(KernelExtension):
         return self.layout.labels[index.nearest(index.as_queries(X), 1)[0][:, 0]]
 
 
+def training_coordinates(
+    geodesics: Geodesics, rows: IntArray, columns: IntArray, formula: Nystrom
+) -> Array:
+    """Coordinates of training points within their component, (n_rows, n_components).
+
+    `columns` are the positions of the targets of the component among all targets. A few rows at a
+    time are computed, by several threads.
+    """
+    D, Y = geodesics.distances, np.empty((len(rows), formula.dual.shape[1]))
+    chosen = slice(None) if len(columns) == D.shape[1] else columns
+
+    def fill(block: slice) -> None:
+        Y[block] = formula.transform(gower_kernel(D[rows[block]][:, chosen], formula.unit))
+
+    with one_blas_thread():
+        map_threads(fill, row_blocks(len(rows), len(columns), budget=2**17))
+    return Y
+
+
 def gower_kernel(D: Array, unit: float) -> Array:
-    """Uncentered kernel −½·(d/unit)² of classical scaling."""
+    """Uncentered kernel −½·(d/unit)² of classical scaling, in double precision."""
     with np.errstate(over="ignore"):  # raised below
-        K = np.asarray(-0.5 * (D / unit) ** 2)
+        K = np.divide(D, unit, dtype=np.float64)
+        K *= K
+        K *= -0.5
     if not np.isfinite(K).all():
         row = int(np.argmin(np.isfinite(K).all(axis=1)))
         raise ValueError(

@@ -72,7 +72,7 @@ class KernelRegressionMap:
         Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1]))
         for rows, sources in self._blocks(Z):
-            D = distances_within_reach(Z[rows], sources.positions, self._reach)
+            D = distances_within_reach(Z[rows], sources.positions, self.reach)
             out[rows] = as_kernel(self.kernel).weights(D).weights @ sources.centered
         return out + self.mean
 
@@ -88,7 +88,7 @@ class KernelRegressionMap:
         """Yield rows of `Z` and the derivatives there; blocks of rows bound the memory."""
         kernel = as_kernel(self.kernel)
         for rows, sources in self._blocks(Z):
-            yield rows, RegressionDerivatives.of(kernel, sources, Z[rows], self._reach)
+            yield rows, RegressionDerivatives.of(kernel, sources, Z[rows], self.reach)
 
     @cached_property
     def positions(self) -> Array:
@@ -127,13 +127,14 @@ class KernelRegressionMap:
                 yield tile.rows[part], sources
 
     @cached_property
-    def _reach(self) -> float:
+    def reach(self) -> float:
+        """Squared distance, beyond that of the nearest point, from which points are left out."""
         return self.pairs.reach(self.kernel, *self.Z.shape)
 
     @cached_property
     def _nearby(self) -> NearbySources | None:
         """Search for the training points that matter; None if all do."""
-        return NearbySources(self.positions, self._reach) if np.isfinite(self._reach) else None
+        return NearbySources(self.positions, self.reach) if np.isfinite(self.reach) else None
 
     def _clip_distance(self, Z: Array) -> Array:
         """Move positions beyond `farthest` toward the center, where squares keep their digits."""

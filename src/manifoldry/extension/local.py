@@ -17,7 +17,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks
+from manifoldry.util.validation import plan_matrix, power_of_two_scale, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class BarycentricKernel(Barycentric):
         """
         n, m = len(self.embedding), X.shape[0]
         what = f"the kernel between {m} and {n} points"
-        plan_memory(40.0 * n * m, what, "pass fewer rows, or a smaller max_rows")
+        plan_matrix((n, m), 40, what, "pass fewer rows, or a smaller max_rows")
         known = self.graph.identical(X)
         K = np.asarray(self.equivalent_kernel(X, known).toarray())
         V, constant = self._eigenvectors()

@@ -15,7 +15,7 @@ from manifoldry.objectives.pair_sums import (
     squared_lengths,
 )
 from manifoldry.objectives.pairwise import NewPointTerms
-from manifoldry.objectives.position_sums import PositionSums
+from manifoldry.objectives.position_sums import NewWeights, PositionSums
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -56,7 +56,7 @@ class NewPointObjective:
         Affinities of the new points, divided by their scales.
     problem : NewPointTerms
         φ, ψ and R of the objective of the embedding.
-    repulsion_weights : array of shape (n_new, n_train), default=None
+    repulsion_weights : array of shape (n_new, n_train) or FactoredWeights, default=None
         Weights aₙ of every new point; one by default.
     log_scale : array of shape (n_new,), default=None
         Logarithms of the scales; zero by default.
@@ -71,7 +71,7 @@ class NewPointObjective:
     Y: Array
     P: sparse.csr_array
     problem: NewPointTerms
-    repulsion_weights: Array | None = None
+    repulsion_weights: NewWeights = None
     log_scale: Array | None = None
     position_sums: PositionSums | None = None
     cached: int = 2**15
@@ -80,13 +80,13 @@ class NewPointObjective:
     def at(self, Z: Array, rows: IntArray) -> Evaluation:
         """Objectives of the new points `rows`, which may repeat, at the positions `Z`."""
         sums = self._sums.at(Z, self.repulsion_weights, rows)
-        parts = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
+        parts = self._cached_blocks(len(Z))
         blocks = map_threads(lambda b: self._at(Z[b], rows[b], sums.take(b)), parts)
         return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
 
     def attraction(self, Z: Array, rows: IntArray) -> Array:
         """Attraction Σ pφ of the new points `rows` at the positions `Z`, without the repulsion."""
-        blocks = row_blocks(len(Z), self.neighbors[0].shape[1], self.cached)
+        blocks = self._cached_blocks(len(Z))
         parts = [self._attraction(Z[block], rows[block])[0] for block in blocks]
         return np.concatenate([np.empty(0), *parts])
 
@@ -105,9 +105,25 @@ class NewPointObjective:
         return indices, values
 
     @cached_property
+    def means(self) -> Array:
+        """Mean position of the neighbors of every new point, weighted by affinity, (n_new, d)."""
+        indices, P = self.neighbors
+        return np.einsum("nk,nkd->nd", P, self.Y[indices]) / self.total_affinity[:, None]
+
+    @cached_property
+    def spreads(self) -> Array:
+        """Sum of the squared distances of the neighbors from their mean, weighted by affinity."""
+        indices, P = self.neighbors
+        return np.einsum("nk,nkd->n", P, (self.Y[indices] - self.means[:, None]) ** 2)
+
+    @cached_property
     def _sums(self) -> PositionSums:
-        problem = self.problem
-        return self.position_sums or problem.pair_sums.at_positions(problem.potential, self.Y)
+        return self.position_sums or self.problem.position_sums(self.Y)
+
+    def _cached_blocks(self, n: int) -> list[slice]:
+        """Blocks of positions whose temporary arrays stay in the cache."""
+        d, n_neighbors = self.Y.shape[1], self.neighbors[0].shape[1]
+        return row_blocks(n, d * d if self.problem.kernel.quadratic else n_neighbors, self.cached)
 
     def _at(self, Z: Array, rows: IntArray, sums: LogSums) -> Evaluation:
         value, force, H, forces = self._attraction(Z, rows)
@@ -127,6 +143,8 @@ class NewPointObjective:
 
     def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
         """Σ pφ, its gradient and Hessian, and the sum of the lengths of all forces."""
+        if self.problem.kernel.quadratic:
+            return self._quadratic_attraction(Z, rows)
         indices, P = self.neighbors[0][rows], self.neighbors[1][rows]
         steps = [z[:, None] - y[indices] for z, y in zip(Z.T, self.Y.T, strict=True)]
         D, kernel = squared_lengths(steps), self.problem.kernel
@@ -135,6 +153,14 @@ class NewPointObjective:
         H = second_moments(P * (4 * kernel.second_derivative(D)), steps)
         H += isotropic(2 * P1.sum(axis=1), len(steps))
         return dot(P, kernel.phi(D)), force, H, 2 * dot(P1, np.sqrt(D))
+
+    def _quadratic_attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
+        """The same for φ = c·d², by the mean of the neighbors: Σ pd² = Σp·‖z − mean‖² + spread."""
+        slope, steps = self.problem.kernel.derivative_at_zero, Z - self.means[rows]
+        weights = slope * self.total_affinity[rows]
+        value = weights * squared_lengths(list(steps.T)) + slope * self.spreads[rows]
+        lengths = 2 * np.sqrt(weights * value)  # at least their sum, by Cauchy-Schwarz
+        return value, 2 * weights[:, None] * steps, isotropic(2 * weights, Z.shape[1]), lengths
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.affinity_rows import AffinityRows
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.new_point_objective import Minima, NewPointObjective, minimize_each
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.pairwise import NewPointTerms
-from manifoldry.objectives.position_sums import PositionSums
+from manifoldry.objectives.position_sums import NewWeights, PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -97,13 +98,13 @@ class NewPointOptimizer:
     __getstate__ = state_of_fields
 
     def minimize(
-        self, P: Matrix, repulsion_weights: Array | None = None, log_scale: Array | None = None
+        self, P: Matrix, repulsion_weights: NewWeights = None, log_scale: Array | None = None
     ) -> NewPointSolution:
         """Coordinates of new points with affinities `P`, (n_new, n_train).
 
         Affinities in proportion to those of training points, whose rows sum to one on average, are
         the rows of `P` times the exponentials of `log_scale`, (n_new,), which is zero by default;
-        `repulsion_weights`, (n_new, n_train), are one by default.
+        `repulsion_weights`, (n_new, n_train) or factored, are one by default.
         """
         P = canonical(sparse.csr_array(P, dtype=np.float64))
         self._check(P, repulsion_weights)
@@ -203,14 +204,16 @@ class NewPointOptimizer:
 
     @cached_property
     def _position_sums(self) -> PositionSums:
-        return self.problem.pair_sums.at_positions(self.problem.potential, self._positions)
+        return self.problem.position_sums(self._positions)
 
-    def _check(self, P: sparse.csr_array, repulsion_weights: Array | None) -> None:
+    def _check(self, P: sparse.csr_array, repulsion_weights: NewWeights) -> None:
         if P.shape[1] != len(self.Y):
             raise ValueError(
                 f"affinities have {P.shape[1]} columns and the embedding has {len(self.Y)} points; "
                 "pass one column for each point"
             )
+        if isinstance(repulsion_weights, FactoredWeights):
+            repulsion_weights = repulsion_weights.row_sums
         for what, A in (("affinities", P.data), ("repulsion weights", repulsion_weights)):
             if A is not None and not (np.isfinite(A).all() and (A >= 0).all()):
                 raise ValueError(
@@ -245,12 +248,9 @@ class NewPointOptimizer:
         of few points may be thousands of kernel widths large.
         """
         indices, P = objective.neighbors
-        P = P / objective.total_affinity[:, None]
-        Y = objective.Y[indices]  # (n_new, k, d)
-        mean = np.einsum("nk,nkd->nd", P, Y)
-        spread = np.sqrt(np.einsum("nk,nkd->n", P, (Y - mean[:, None]) ** 2))
+        mean, spread = objective.means, np.sqrt(objective.spreads / objective.total_affinity)
         nearest = np.argsort(-P, axis=1, kind="stable")[:, : self.n_starts]
-        positions = np.take_along_axis(Y, nearest[:, :, None], axis=1)
+        positions = objective.Y[np.take_along_axis(indices, nearest, axis=1)]
         known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbors
         positions = np.where(known[:, :, None], positions, mean[:, None])
         starts = np.stack([mean, *positions.transpose(1, 0, 2)])
@@ -300,7 +300,11 @@ class NewPointOptimizer:
     def _balance(self, objective: NewPointObjective) -> Array:
         """Distance from all points at which repulsion is at most as strong as attraction."""
         attraction, weights = objective.total_affinity, objective.repulsion_weights
-        total = len(self.Y) if weights is None else weights.sum(axis=1)
+        total: Array | int = len(self.Y)
+        if isinstance(weights, FactoredWeights):
+            total = weights.row_sums
+        elif weights is not None:
+            total = weights.sum(axis=1)
         with np.errstate(divide="ignore"):  # no repulsion
             unit = self.problem.repulsion(np.zeros(len(attraction)), attraction).value
             excess = np.log(unit) + np.log(total) - np.log(attraction)
@@ -343,7 +347,7 @@ class OptimizedExtension(Extension):
     affinity : AffinityRows
         Its ``rows(X)`` are the affinities of new points.
     repulsion : Repulsion, default=None
-        Its ``rows(X)`` are the repulsion weights, dense; one by default.
+        Its ``of_new_points(X)`` are the repulsion weights, dense or factored; one by default.
     numbers_per_row : int, default=4096
         Estimated number of values that a new point needs in memory for its neighbors.
     """
@@ -354,7 +358,8 @@ class OptimizedExtension(Extension):
     numbers_per_row: int = 4096
 
     def transform(self, X: Matrix) -> Array:
-        numbers = self.numbers_per_row if self.repulsion is None else len(self.optimizer.Y)
+        dense = self.repulsion is not None and self.repulsion.factors is None
+        numbers = len(self.optimizer.Y) if dense else self.numbers_per_row
         blocks = row_blocks(X.shape[0], numbers)
         placed = [self._minimize(X[block]) for block in blocks]
         warn_if_not_converged(
@@ -364,7 +369,7 @@ class OptimizedExtension(Extension):
         return np.concatenate([none, *(part.positions for part in placed)])
 
     def _minimize(self, X: Matrix) -> NewPointSolution:
-        repulsion_weights = None if self.repulsion is None else self.repulsion.rows(X)
+        repulsion_weights = None if self.repulsion is None else self.repulsion.of_new_points(X)
         P, log_scale = self.affinity.rows(X)
         return self.optimizer.minimize(P, repulsion_weights, log_scale)
 

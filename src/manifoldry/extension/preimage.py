@@ -12,7 +12,7 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
+from manifoldry.util.validation import plan_matrix, power_of_two_scale, row_blocks, spread_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,8 @@ class KernelRidge:
     @cached_property
     def _dual(self) -> Array:
         n = len(self.Z)
-        plan_memory(16.0 * n * n, f"kernel ridge regression on {n} points", "use fewer points")
+        remedy = "fit KernelPCA with inverse='regression'"
+        plan_matrix((n, n), 16, f"kernel ridge regression on {n} points", remedy)
         K = self.kernel.matrix(self.kernel.X)
         # Duplicate coordinates make K singular; a minimum ridge keeps it positive definite.
         K[np.diag_indices_from(K)] += max(self.ridge_, 10 * n * np.finfo(np.float64).eps)

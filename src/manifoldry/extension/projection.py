@@ -11,13 +11,13 @@ from scipy.linalg import qr
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.new_points import first_minimum
-from manifoldry.extension.regression_derivatives import Density, RegressionDerivatives
+from manifoldry.extension.projection_cost import CompiledDistance, CostExpansion, ProjectionCost
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.checks import check_count, check_nonnegative
-from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -60,20 +60,19 @@ class DampedNewton:
     damping: float = 1e-3
 
     def minimize(
-        self, cost: "_Cost", X: Array, Z: Array, low: Array, high: Array
+        self, cost: ProjectionCost, X: Array, Z: Array, low: Array, high: Array
     ) -> "_SearchResult":
         """Minimize the cost from each of the positions `Z` within the box from `low` to `high`."""
         Z, extent = Z.copy(), np.maximum(high - low, _TINY)
         moving, damping = np.arange(len(Z)), np.full(len(Z), self.damping)
-        here = cost.evaluate(X, Z)
+        here, slack = cost.evaluate(X, Z), self.rounding * (X**2).sum(axis=1)
         for _ in range(self.max_iter):
             steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
             trial = np.clip(Z[moving] + np.clip(steps, -extent, extent), low, high)
             length = (np.abs(trial - Z[moving]) / extent).max(axis=1)
             gain = -(steps * here.gradient[moving]).sum(axis=1)
             there = cost.evaluate(X[moving], trial)
-            slack = self.rounding * (X[moving] ** 2).sum(axis=1)
-            better = there.values <= here.values[moving] * (1 + self.rounding) + slack
+            better = there.values <= here.values[moving] * (1 + self.rounding) + slack[moving]
             damping[moving] = self._next_damping(damping[moving], better)
             taken = moving[better]
             Z[taken] = trial[better]
@@ -123,6 +122,8 @@ class OrthogonalProjection(Extension):
         result of the nearest start is kept: a curve that crosses itself has several projections.
     search : DampedNewton
         Optimizer.
+    compile_pairs : float, default=1e6
+        Number of pairs of starts and training points from which compiled loops are used.
 
     Examples
     --------
@@ -141,6 +142,7 @@ class OrthogonalProjection(Extension):
     farthest: float = 1e6
     tie: float = 1e-12
     search: DampedNewton = DampedNewton()
+    compile_pairs: float = 1e6
 
     __getstate__ = state_of_fields
 
@@ -148,23 +150,29 @@ class OrthogonalProjection(Extension):
         check_nonnegative("floor", self.floor)
         check_nonnegative("weight", self.weight)
 
-    def transform(self, X: Matrix) -> Array:
-        projected = self.project(X)
-        warn_if_not_converged(projected.converged)
-        return projected.positions
+    def transform(self, X: Array) -> Array:
+        Z, converged = self._search(X)
+        warn_if_not_converged(converged)
+        return Z
 
     def project(self, X: Array) -> ProjectionResult:
         """Coordinates of new points, and their distances from the surface."""
+        Z, converged = self._search(X)
+        return ProjectionResult(Z, self._distances(X, Z), converged)
+
+    def _search(self, X: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Coordinates of new points, and whether the searches converged."""
         k = min(check_count("n_starts", self.n_starts), len(self._map.Z))
         Z, converged = np.empty((len(X), self._map.Z.shape[1])), np.empty(len(X), dtype=bool)
-        for block in row_blocks(len(X), k * self._map.numbers_per_row + X.shape[1]):
+        cost = self._cost(k * len(X))
+        for block in row_blocks(len(X), k * cost.numbers_per_row + X.shape[1]):
             near = self._relative(X[block])
             starts = self._map.Z[self._images.nearest(near, k)[0].ravel()]
-            ends = self.search.minimize(self._cost, near.repeat(k, axis=0), starts, *self._box)
+            ends = self.search.minimize(cost, near.repeat(k, axis=0), starts, *self._box)
             best = first_minimum(ends.costs.reshape(-1, k).T, tie=self.tie)
             best = best + k * np.arange(len(near))
             Z[block], converged[block] = ends.positions[best], ends.converged[best]
-        return ProjectionResult(Z, self._distances(X, Z), converged)
+        return Z, converged
 
     def _distances(self, X: Array, Z: Array) -> Array:
         out = np.empty(len(X))
@@ -202,10 +210,14 @@ class OrthogonalProjection(Extension):
         X = X if self._basis is None else X @ self._basis
         return replace(self.surface, Z=self.surface.positions, X=X)
 
-    @property
-    def _cost(self) -> "_Cost":
+    def _cost(self, n_positions: int) -> ProjectionCost:
         weight = self.weight / self._unit / self._unit if self.floor > 0 else 0.0
-        return _Cost(self._map, self.floor, weight)
+        many = n_positions * len(self._map.Z) > self.compile_pairs
+        return ProjectionCost(self._map, self.floor, weight, self._compiled if many else None)
+
+    @cached_property
+    def _compiled(self) -> CompiledDistance | None:
+        return CompiledDistance.of(self._map)
 
     @cached_property
     def _images(self) -> NeighborIndex:
@@ -226,53 +238,7 @@ class _SearchResult(NamedTuple):
     converged: Array
 
 
-class _Evaluation(NamedTuple):
-    """Value, gradient and Hessian of the cost at positions z."""
-
-    values: Array
-    gradient: Array
-    hessian: Array
-
-    def rows(self, which: IntArray) -> "_Evaluation":
-        return _Evaluation(*(part[which] for part in self))
-
-
-class _Cost(NamedTuple):
-    """‖x − f(z)‖² and the penalty on low density."""
-
-    surface: KernelRegressionMap
-    floor: float
-    weight: float
-
-    def evaluate(self, X: Array, Z: Array) -> _Evaluation:
-        n, d = Z.shape
-        out = _Evaluation(np.empty(n), np.empty((n, d)), np.empty((n, d, d)))
-        for rows, derivatives in self.surface.derivatives(Z):
-            for whole, part in zip(out, self._at(X[rows], derivatives), strict=True):
-                whole[rows] = part
-        return out
-
-    def _at(self, X: Array, derivatives: RegressionDerivatives) -> _Evaluation:
-        R, J, curvature = derivatives.expand(X)
-        gradient = -2 * np.einsum("nlk,nk->nl", J, R)
-        hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
-        plain = _Evaluation((R**2).sum(axis=1), gradient, hessian)
-        return plain if self.weight == 0 else self._with_density_penalty(plain, derivatives.density)
-
-    def _with_density_penalty(self, plain: _Evaluation, density: Density) -> _Evaluation:
-        log, g, H = density
-        deficit = np.maximum(np.log(self.floor) - log, 0.0)
-        force, low = 2 * self.weight * deficit, 2 * self.weight * (deficit > 0)
-        return _Evaluation(
-            plain.values + self.weight * deficit**2,
-            plain.gradient - force[:, None] * g,
-            plain.hessian
-            + low[:, None, None] * g[:, :, None] * g[:, None, :]
-            - force[:, None, None] * H,
-        )
-
-
-def _steps(local: _Evaluation, damping: Array, Z: Array, low: Array, high: Array) -> Array:
+def _steps(local: CostExpansion, damping: Array, Z: Array, low: Array, high: Array) -> Array:
     """Damped Newton steps; coordinates at an active bound of the box are fixed."""
     g, H = local.gradient.copy(), local.hessian.copy()
     held = ((low >= Z) & (g > 0)) | ((high <= Z) & (g < 0))

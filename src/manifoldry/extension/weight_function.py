@@ -11,6 +11,7 @@ from manifoldry.extension.laplacian import GivenWeights
 from manifoldry.util.cached import cached_property
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import plan_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,11 @@ class FunctionWeights:
         times the largest, since others would then depend on the rows of X that come with them.
         """
         stack: Any = sparse.vstack if sparse.issparse(self.X) else np.vstack
-        W, n = _dense(self.function(stack([self.X, X]))), self.X.shape[0]
+        n = self.X.shape[0]
+        total = n + X.shape[0]
+        what = f"the weights of all pairs of {total} training and new points"
+        plan_matrix((total, total), 24, what, "fit fewer points")
+        W = _dense(self.function(stack([self.X, X])))
         np.fill_diagonal(W, 0.0)
         change = np.abs(W[:n, :n] - self.affinity).max()
         if not change <= tolerance * self.affinity.max():

@@ -145,7 +145,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         self.n_components_ = self._resolve_n_components(data)
         posed = self._pose(data)
         start = self._start(posed)
-        with self._monitor(posed, searches) as monitor:
+        with self._monitor(posed, start, searches) as monitor:
             result = self._search(posed, start, monitor)
             monitor.end(result.solution.status)
         self._store(posed, result, monitor)
@@ -205,20 +205,19 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         """Check the parameters of the search before the data are processed."""
         Callback.of(self.callback)
         self._optimizer()
-        if self.init is self:  # clone and get_params would never end
-            self.init = None
+        if self.init is self:  # get_params, and so clone and set_params, would never end
             raise ValueError(
-                "init is this estimator itself, and was reset to None; pass the fitted model to a "
-                f"new one, {type(self).__name__}(init=model)"
+                "init is this estimator itself; assign model.init = None, and pass the fitted "
+                f"model to a new one, {type(self).__name__}(init=model)"
             )
 
-    def _phases(self, posed: Any) -> list[Phase]:
+    def _phases(self, posed: Any, start: Array) -> list[Phase]:
         """The searches of the fit, from which progress and time are predicted."""
         return [Phase.search("search", self._optimizer(posed.data.n_samples))]
 
-    def _monitor(self, posed: Any, searches: ResumableSearches | None) -> Monitor:
+    def _monitor(self, posed: Any, start: Array, searches: ResumableSearches | None) -> Monitor:
         progress = ProgressReporter(type(self).__name__, bool(self.verbose))
-        forecast = Forecast(self._phases(posed))
+        forecast = Forecast(self._phases(posed, start))
         sklearn_callback = (
             self._call_sklearn_callbacks if hasattr(self, "_callback_fit_ctx") else None
         )

@@ -22,7 +22,9 @@ from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighb
 from manifoldry.iterative.neighbor_weights import Neighbors, joint
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.objectives.losses import elastic
+from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION
 from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.objectives.projected_distance import projected_distance_weights
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
@@ -63,17 +65,20 @@ class ElasticEmbedding(NeighborEmbedder):
         ``plot_path(model)`` shows the embeddings of all λ, ``model.path_.embedding_at(30.0)`` is
         one of them, and ``weight=30.0`` with it as `init` fits a model there.
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
-        W⁻: proportional to the squared Euclidean distance in the data, which needs a dense matrix
-        during the fit; equal for all pairs; or a given matrix, dense or sparse. By default squared
-        distances if the data are given and have at most 5000 points, since this gives better
-        embeddings; uniform otherwise, since sums over pairs are then much faster.
+        W⁻: proportional to the squared Euclidean distance in the data; equal for all pairs; or a
+        given matrix, dense or sparse. By default squared distances, which give far better
+        embeddings; uniform if only distances are given, or for more than 5000 points in more than
+        three dimensions, where squared distances need a dense matrix (a warning says so). Beyond
+        5000 points in up to three dimensions, sums over pairs are approximate, and squared
+        distances are those of the first 30 principal components if there are more features.
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
         embedding of an estimator that is not fitted, all scaled to the smallest value of the
         objective; an array of shape (n_samples, n_components), which is used as it is; or a fitted
         model, together with its ``weight_``, because the search for the best λ starts at a coarse
-        embedding. By default ``"spectral"``.
+        embedding. By default ``"spectral"``, for more than 200 000 points ``"pca"``, because the
+        eigenproblem of Laplacian eigenmaps may then take longer than the search.
         {fitted_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
@@ -196,8 +201,8 @@ class ElasticEmbedding(NeighborEmbedder):
     # First weight of the search for the best one, at which only coarse structure shows; and the
     # default if only distances are given, close to the best one on all data sets of the study.
     _coarse_weight, _usual_weight = 1.0, 100.0
-    # Maximum number of points for a dense matrix of repulsion by default. Its sums are exact: 5000
-    # digits take four times as long as with uniform repulsion, whose sums are approximated.
+    # Maximum number of points for a dense matrix of repulsion by default. Its sums are exact, and
+    # for 5000 digits as fast as those with factored weights.
     _pairs_kept = 5000
 
     def _default_perplexity(self, n: int) -> float:
@@ -212,9 +217,10 @@ class ElasticEmbedding(NeighborEmbedder):
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
         """Add an edge between connected components, which would move apart without bound."""
         W, data = super()._affinity(neighbors), neighbors.data
-        graph, unknown = neighbors.strong, data.points is None and data.distances is None
-        if unknown or graph.components()[0] == 1:
+        unknown = data.points is None and data.distances is None
+        if unknown or neighbors.n_components == 1:
             return W
+        graph = neighbors.strong
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DisconnectedGraphWarning)  # it was given before
             joined = DisconnectedPolicy("join", ("join",)).connect(graph, data.distances)
@@ -225,7 +231,7 @@ class ElasticEmbedding(NeighborEmbedder):
     def _new_rows(self, neighbors: Neighbors) -> AffinityRows:
         if isinstance(self.extension, str) and self.extension == "normalized":
             return super()._new_rows(neighbors)
-        return KernelRows(neighbors.graph, neighbors.weights, float(neighbors.matrix.sum()))
+        return KernelRows(neighbors.graph, neighbors.weights, neighbors.joint.total)
 
     def _searches_weight(self, data: Input) -> bool:
         """Whether to search for the weight, which needs the data."""
@@ -241,23 +247,28 @@ class ElasticEmbedding(NeighborEmbedder):
         if not isinstance(self.repulsion, str):
             return self.repulsion
         check_option("repulsion", self.repulsion, ("auto", "squared_distance", "uniform"))
-        known, few = data.points is not None, data.n_samples <= self._pairs_kept
-        if self.repulsion == "auto" and known and not few:
+        known = data.points is not None
+        many = data.n_samples > self._pairs_kept
+        fast = many and self.n_components_ <= MAX_COMPILED_DIMENSION
+        if self.repulsion == "auto" and known and many and not fast:
             warn(
-                f"repulsion is uniform, because there are {data.n_samples} points, more than "
-                f"{self._pairs_kept}; repulsion='squared_distance' usually separates clusters "
-                "better, but takes time and memory proportional to n². Pass it, or fit a sample "
-                "and transform the others; repulsion='uniform' avoids this warning",
+                f"repulsion is uniform, because {data.n_samples} points, more than "
+                f"{self._pairs_kept}, are embedded in more than {MAX_COMPILED_DIMENSION} "
+                "dimensions; repulsion='squared_distance' usually separates clusters better, but "
+                "takes time and memory proportional to n² there. Pass it, or fit a sample and "
+                "transform the others; repulsion='uniform' avoids this warning",
                 ManifoldryWarning,
             )
-        if self.repulsion == "uniform" or (self.repulsion == "auto" and not (known and few)):
+            return "uniform"
+        if self.repulsion == "uniform" or (self.repulsion == "auto" and not known):
             return "uniform"
         if not known:
             raise ValueError(
                 "repulsion='squared_distance' needs the data, but only distances were given; pass "
                 "the matrix of squared distances as repulsion"
             )
-        return squared_distance_weights(data.points)
+        weights = projected_distance_weights if fast else squared_distance_weights
+        return weights(data.points)
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
         if not self._searches_weight(posed.data):
@@ -269,9 +280,9 @@ class ElasticEmbedding(NeighborEmbedder):
         weight, solution = search.run(first)
         return SearchResult(solution, posed.objective.with_weight(weight), run.path)
 
-    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
+    def _phases(self, posed: PosedNeighbors, start: Array) -> list[Phase]:
         if not self._searches_weight(posed.data):
-            return super()._phases(posed)
+            return super()._phases(posed, start)
         n, rule = WeightSearch.expected_searches(), self._homotopy_rule()
         return [Phase.homotopy("choice of λ", rule, self._parameter_name, n)]
 

@@ -61,6 +61,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     stopped: bool = False
     """Whether a callback stopped the search."""
     _before: tuple[int, int] = (0, 0)
+    _replayed: int = 0  # entries of `steps` that are from the checkpoint
     _predicted: bool = False
 
     def begin(self, parameter: float = np.nan) -> None:
@@ -77,6 +78,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     def _replay(self, steps: Sequence[Step]) -> None:
         """Record steps that were taken before the fit was interrupted, without callbacks."""
+        self._replayed += len(steps)
         for step in steps:
             self.steps.append(self._numbered(step))
             if step.iteration > 0:
@@ -163,9 +165,14 @@ class Monitor(AbstractContextManager["Monitor"]):
         if self.steps:
             text = f"{self.n_iter} steps; {self._describe(self.steps[-1])}; {status}"
             self.progress.show(1.0, text, last=True)
+        if self._replayed and self._replayed == len(self.steps):
+            self.progress.say("no step was taken, because the checkpoint has all of them")
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
+        if self.searches is not None and self.searches.n_saved_steps > 0:
+            file, count = self.searches.checkpoint.file, self.searches.n_saved_steps
+            self.progress.say(f"continues from {file}, which has {count} steps")
         return self
 
     def __exit__(

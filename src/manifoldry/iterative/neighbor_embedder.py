@@ -22,7 +22,6 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_weights import (
     Neighbors,
     check_edges,
-    joint,
     warn_of_components,
     warn_of_few_neighbors,
     warn_of_uniformity,
@@ -46,6 +45,10 @@ from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array, RandomState
+
+# By default more points than this start from principal components: the eigenproblem of a graph of
+# so many with close eigenvalues may take longer than the search.
+MAX_SPECTRAL_START = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +162,7 @@ class NeighborEmbedder(IterativeEmbedder):
             warn_of_few_neighbors(self.perplexity_, usual, degree)
         neighbors = Neighbors(data, graph, weights)
         remedy = "lower gamma" if self.perplexity_ is None else "raise perplexity"
-        warn_of_components(neighbors.strong, remedy)
+        warn_of_components(neighbors.n_components, remedy)
         self.affinity_ = affinity = self._affinity(neighbors)
         objective = self._objective(neighbors, affinity)
         if not isinstance(objective, Pairwise):
@@ -174,7 +177,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
         """The weights of attraction of all pairs."""
-        return joint(neighbors.matrix)
+        return neighbors.joint.matrix
 
     @abstractmethod
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
@@ -235,8 +238,11 @@ class NeighborEmbedder(IterativeEmbedder):
         return self._scaled(posed.objective, Y)
 
     def _init(self, data: Input) -> Any:
-        """The requested `init`, or the default."""
-        return self._default_init if self.init is None else self.init
+        """The requested `init`, or the default, which is linear for very many points."""
+        if self.init is not None:
+            return self.init
+        many = data.points is not None and data.points.shape[0] > MAX_SPECTRAL_START
+        return "pca" if many else self._default_init
 
     def _scaled(self, objective: Pairwise, Y: Array) -> Array:
         """The start, scaled to the smallest value of the objective."""
@@ -264,9 +270,9 @@ class NeighborEmbedder(IterativeEmbedder):
         weights = run.homotopy.values_between(self._first_weight(posed), objective.weight)
         return SearchResult(run.homotopy.follow(run, weights), objective, run.path)
 
-    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
+    def _phases(self, posed: PosedNeighbors, start: Array) -> list[Phase]:
         if not self._follows_homotopy(posed):
-            return super()._phases(posed)
+            return super()._phases(posed, start)
         return [Phase.homotopy("homotopy", self._homotopy_rule(), self._parameter_name)]
 
     def _first_weight(self, posed: PosedNeighbors) -> float:

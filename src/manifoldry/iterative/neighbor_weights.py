@@ -1,6 +1,7 @@
 """The weights of attraction between neighbors, and what is wrong with degenerate ones."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +19,7 @@ from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import UniformRepulsion
+from manifoldry.objectives.weights import with_values
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
@@ -33,37 +35,59 @@ class Neighbors:
     weights: Weights
     negligible: float = 1e-10  # probability too small to affect the search
 
-    @cached_property
-    def exponents(self) -> Array:
-        """−log of the neighbor probability of each edge."""
-        return self.weights.probability_exponents(self.graph)
-
     @property
     def conditional(self) -> sparse.csr_array:
         """Neighbor probabilities p(j|i), whose rows sum to one."""
-        return self.graph.matrix(np.exp(-self.exponents))
+        return self.graph.matrix(np.exp(-self._exponents))
 
     @cached_property
-    def matrix(self) -> sparse.csr_array:
-        """Symmetric weights of the edges, as the affinity defines them."""
+    def joint(self) -> "JointWeights":
+        """Symmetric weights of the edges, as the affinity defines them, divided by their sum."""
         with np.errstate(over="ignore"):  # if d² overflows, the weight exp(−∞) = 0 is right
-            W = self.weights.matrix(self.graph)
+            W = canonical(self.weights.matrix(self.graph))
+        self._check_isolated(W)
+        total = float(W.sum())
+        return JointWeights(with_values(W, W.data * (1 / total)), total)
+
+    def _check_isolated(self, W: sparse.csr_array) -> None:
+        """Refuse points with edges whose weights are all zero."""
+        degree = W.sum(axis=1)
+        if degree.all():
+            return
         edges = self.graph.matrix(np.ones(len(self.graph.indices)))
-        isolated = int(((W.sum(axis=1) == 0) & ((edges + edges.T).sum(axis=1) > 0)).sum())
+        isolated = int(((degree == 0) & ((edges + edges.T).sum(axis=1) > 0)).sum())
         if isolated:
             raise ValueError(
                 f"{isolated} of {W.shape[0]} points have no affinity to any other point: the "
                 "weights of their edges are below 1e-323; pass a smaller gamma, a graph "
                 "with more neighbors, or no affinity for bandwidths that adapt to the density"
             )
-        return W
 
-    @cached_property
+    @property
     def strong(self) -> NeighborGraph:
         """The graph without edges of negligible probability, which attract too little to matter."""
+        kept = self._exponents < -np.log(self.negligible)
+        if kept.all():
+            return self.graph
         edges = Edges(self.graph.indptr, self.graph.indices, self.graph.distances)
-        kept = self.exponents < -np.log(self.negligible)
         return replace_edges(self.graph, edges.keep(kept))
+
+    @cached_property
+    def n_components(self) -> int:
+        """Number of connected components of the graph of strong edges."""
+        return self.strong.components()[0]
+
+    @property
+    def _exponents(self) -> Array:
+        """−log of the neighbor probability of each edge."""
+        return self.weights.training_probability_exponents(self.graph)
+
+
+class JointWeights(NamedTuple):
+    """Symmetric weights of pairs that sum to one, and their sum before."""
+
+    matrix: sparse.csr_array
+    total: float
 
 
 def check_edges(graph: NeighborGraph) -> None:
@@ -77,9 +101,8 @@ def check_edges(graph: NeighborGraph) -> None:
         raise ValueError(all_coincide_message(graph.n_query, "perplexity"))
 
 
-def warn_of_components(graph: NeighborGraph, remedy: str) -> None:
+def warn_of_components(count: int, remedy: str) -> None:
     """Warn if the graph is not connected, because only repulsion acts between its components."""
-    count, _ = graph.components()
     if count > 1:
         warn(
             f"the neighbor graph has {count} connected components, between which there is no "

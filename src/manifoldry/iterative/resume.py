@@ -8,7 +8,6 @@ ended replaced by their saved results.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -74,6 +73,13 @@ class ResumableSearches:
             return None
         return cls(checkpoint, checkpoint.open(describe_fit(estimator, data)))
 
+    @property
+    def n_saved_steps(self) -> int:
+        """Number of steps in the checkpoint."""
+        current = [] if self.saved.state is None else self.saved.state["trace"]
+        traces = [*(solution.trace for solution in self.saved.finished), current]
+        return sum(step.iteration > 0 for trace in traces for step in trace)
+
     def next_finished(self, parameter: float) -> Solution | None:
         """The result of the next search if the checkpoint has it."""
         if self._position == len(self.saved.finished):
@@ -111,7 +117,7 @@ class ResumableSearches:
     def write(self) -> None:
         """Write the checkpoint; an error, such as a full disk, does not end the fit."""
         try:
-            self.saved.write(Path(self.checkpoint.path))
+            self.saved.write(self.checkpoint.file)
         except OSError as error:
             warn(
                 f"the checkpoint was not written ({error}); an older one, if any, is unchanged",

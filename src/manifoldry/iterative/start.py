@@ -14,6 +14,7 @@ from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, ignorin
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.array_like import array_like
+from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array
 
 OPTIONS = ("spectral", "pca", "random")
@@ -69,6 +70,7 @@ def map_of_model(model: BaseEstimator, data: Input, n_components: int) -> Array:
     pairwise = get_tags(model).input_tags.pairwise
     rows = data.distances if pairwise else data.points
     if hasattr(model, "transform") and rows is not None:
+        _check_columns(model, rows.shape[1])
         # The rows of a frame have been read as an array, which has no names.
         with ignoring(UserWarning, "X does not have valid feature names"):
             Y = np.array(model.transform(rows), dtype=np.float64)
@@ -86,6 +88,28 @@ def map_of_model(model: BaseEstimator, data: Input, n_components: int) -> Array:
         )
     Y = np.where(np.isnan(Y), np.nanmean(Y, axis=0), Y)  # points that are not embedded
     return _checked_map(Y, (n, n_components))
+
+
+def _check_columns(model: BaseEstimator, n_columns: int) -> None:
+    """Check that a fitted model can transform data with this many columns."""
+    expected = getattr(model, "n_features_in_", n_columns)
+    if expected != n_columns:
+        raise ValueError(
+            f"init is a {type(model).__name__} of data with {expected} columns, but the data of "
+            f"this fit have {n_columns}; pass a model of data with the same columns"
+        )
+
+
+def recognizes_rows(embedding: Array, start: Array) -> bool:
+    """Whether the rows of a fit are those of the model whose ``transform`` of them is `start`.
+
+    Then all of them start at points of its embedding, since ``transform`` returns these for its
+    training rows only. They are compared in single precision, which either fit may have.
+    """
+    if start.shape != embedding.shape:
+        return False
+    known = RowLookup.of(embedding.astype(np.float32))
+    return bool((known.identical(start.astype(np.float32)) >= 0).all())
 
 
 def well_scaled(

@@ -14,7 +14,7 @@ from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, PosedNeighbors
 from manifoldry.iterative.neighbor_weights import Neighbors
-from manifoldry.iterative.start import is_fitted
+from manifoldry.iterative.start import is_fitted, recognizes_rows
 from manifoldry.objectives.fastest import Fastest
 from manifoldry.objectives.losses import tsne
 from manifoldry.objectives.pairwise import Pairwise
@@ -53,7 +53,7 @@ class TSNE(NeighborEmbedder):
         and clusters form; 1 for no such phase.
         An :class:`~manifoldry.optimize.EarlyExaggeration` also sets the number of steps and of
         factors. A homotopy starts with this factor instead. By default 12, but no such phase if
-        `init` is a fitted t-SNE of as many points, from which the search then continues.
+        `init` is a t-SNE that was fitted on the same rows, from which the search then continues.
     {metric}
     {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
@@ -63,9 +63,10 @@ class TSNE(NeighborEmbedder):
         default principal components, computed from the distances if only those are given;
         Laplacian eigenmaps if only a graph is given.
 
-        The start from a fitted model is its ``transform`` of the data. A fitted t-SNE of as many
-        points is continued as it is, without early exaggeration. Any other model, such as
-        a t-SNE of a sample, sets the arrangement only: its map is scaled like the other starts.
+        The start from a fitted model is its ``transform`` of the data. A t-SNE that was fitted on
+        the same rows, in any order, is continued as it is, without early exaggeration. Any other
+        model, such as a t-SNE of a sample or of other rows, sets the arrangement only: its map is
+        scaled like the other starts.
         {cloned_init}
     optimizer : str, Optimizer or Homotopy, default=None
         The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
@@ -210,13 +211,15 @@ class TSNE(NeighborEmbedder):
     def _from_model(self, objective: Pairwise, Y: Array) -> Array:
         # Without early exaggeration, points that a model of a sample has placed stay where they
         # are, and the divergence is higher; see docs/decisions.md.
-        return Y if self._continues(objective.n) else self._scaled(objective, Y - Y.mean(axis=0))
+        return Y if self._continues(Y) else self._scaled(objective, Y - Y.mean(axis=0))
 
-    def _continues(self, n: int) -> bool:
-        """Whether the search continues from a fitted t-SNE of as many points."""
+    def _continues(self, start: Array) -> bool:
+        """Whether `start` is the embedding of the same rows by a fitted t-SNE, to be continued."""
         model = getattr(self.init, "estimator", self.init)  # of a FrozenEstimator
-        same = isinstance(model, TSNE) and is_fitted(model) and len(model.embedding_) == n
-        return same and (self.early_exaggeration is None or not self._exaggeration().is_needed)
+        requested = self.early_exaggeration is not None and self._exaggeration().is_needed
+        if requested or not (isinstance(model, TSNE) and is_fitted(model)):
+            return False
+        return recognizes_rows(model.embedding_, start)
 
     def _first_weight(self, posed: PosedNeighbors) -> float:
         return 1 / self._exaggeration().factor
@@ -236,7 +239,7 @@ class TSNE(NeighborEmbedder):
         if self._follows_homotopy(posed):
             return super()._search(posed, start, monitor)
         start = self._in_precision(start)
-        if self._continues(posed.objective.n):
+        if self._continues(start):
             return super()._search(posed, start, monitor)
         first = self._early_search(posed.objective, start, monitor)
         if first.interrupted:
@@ -261,7 +264,7 @@ class TSNE(NeighborEmbedder):
             self._exaggeration().levels, self._early_optimizers(), strict=True
         ):
             monitor.begin(1 / factor)
-            exaggerated = replace(objective, exaggeration=factor)
+            exaggerated = objective.with_exaggeration(factor)
             last = monitor.resumable(optimizer).minimize(exaggerated, last.embedding, monitor)
             if last.interrupted:
                 break
@@ -288,9 +291,9 @@ class TSNE(NeighborEmbedder):
             optimizer = replace(optimizer, momentum=momentum, settling_steps=0)
         return [optimizer.with_stopping(n_iter, None) for _, n_iter in self._exaggeration().levels]
 
-    def _phases(self, posed: PosedNeighbors) -> list[Phase]:
-        phases = super()._phases(posed)
-        single = self._follows_homotopy(posed) or self._continues(posed.objective.n)
+    def _phases(self, posed: PosedNeighbors, start: Array) -> list[Phase]:
+        phases = super()._phases(posed, start)
+        single = self._follows_homotopy(posed) or self._continues(start)
         if single or not self._exaggeration().is_needed:
             return phases
         early = [Phase.search("early exaggeration", each) for each in self._early_optimizers()]

@@ -273,8 +273,8 @@ class UKR(IterativeEmbedder):
         nearby = np.isfinite(DEFAULT_PAIRS.reach(self.kernel, n, self.n_components_))
         return 1.2 if nearby else super()._growth_of_time(n)  # graph and start included
 
-    def _phases(self, posed: "PosedRegression") -> list[Phase]:
-        homotopy, last = self._homotopy(), super()._phases(posed)
+    def _phases(self, posed: "PosedRegression", start: Array) -> list[Phase]:
+        homotopy, last = self._homotopy(), super()._phases(posed, start)
         if homotopy is None:
             return last
         growth = Phase.homotopy("homotopy", homotopy, "half width of the box")

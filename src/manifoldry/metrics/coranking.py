@@ -10,7 +10,7 @@ from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
-from manifoldry.util.validation import plan_memory
+from manifoldry.util.validation import plan_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,7 @@ def coranking_matrix(
     """
     pair = DataEmbeddingPair.of(X, embedding, metric)
     k = pair.check_neighbors(n_neighbors, default=100, max_fraction=1)
-    plan_memory(16.0 * k * k, f"a matrix of {k} by {k} ranks", "pass a smaller n_neighbors")
+    plan_matrix((k, k), 16, f"a matrix of {k} by {k} ranks", "pass a smaller n_neighbors")
     points = sample_points(pair.n, sample, random_state)
     in_data = NeighborRanks.of_embedding(pair, k, points).ranks
     kept = in_data <= k

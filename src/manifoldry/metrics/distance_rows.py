@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
 from manifoldry.neighbors.distances import (
@@ -19,6 +18,7 @@ from manifoldry.neighbors.distances import (
 )
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.shortest_paths import path_lengths_from
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -201,7 +201,7 @@ class GeodesicRows(DistanceRows):
 
     def distances(self, rows: IntArray) -> Array:
         lengths, unit = self._lengths
-        return np.asarray(dijkstra(lengths, indices=rows)) * unit
+        return path_lengths_from(lengths, rows, threads=False) * unit
 
     def among(self, points: IntArray) -> Array:
         return self.distances(points)[:, points]

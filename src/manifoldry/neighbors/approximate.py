@@ -9,6 +9,7 @@ from manifoldry.neighbors.base import SLACK, ReferenceNeighbors, sort_rows
 from manifoldry.neighbors.brute import BruteIndex
 from manifoldry.neighbors.cells import Cells
 from manifoldry.neighbors.distances import squared_norms
+from manifoldry.neighbors.products import SingleRows, single_precision
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks, spread_rows
@@ -63,14 +64,17 @@ class ApproximateIndex(BruteIndex):
 
     def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
         n, d = self.X.shape
-        needed = float(n) * (4 * _n_candidates(k) + 16 * k + 20 * d)
+        needed = float(n) * (4 * _n_candidates(k) + 16 * k + 8 * d)
         plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
-        sample, others = np.array_split(self._sample(), 2)
-        truth = self.nearest_excluding(self.X[sample], k, sample)[0]
-        exact = self.nearest_excluding(self.X[others], k, others)[1]
-        cells, candidates = self._candidates(k, sample, truth)
-        self.__dict__.pop("_single", None)  # as large as half the data
-        indices, distances = self._ranked(k, cells.order, candidates)
+        rows = self._sample()
+        # Single precision, computed when read: an array would be a second copy of the data.
+        self.__dict__["_single"] = SingleRows(self._frame, self.X)
+        found, lengths = self.nearest_excluding(self.X[rows], k, rows)
+        sample, others = np.array_split(rows, 2)  # to choose the cells, and to check the result
+        exact = lengths[len(sample) :]
+        order, candidates = self._candidates(k, sample, found[: len(sample)])
+        self.__dict__.pop("_single")  # an array for new points, which are searched in many blocks
+        indices, distances = self._ranked(k, order, candidates)
         # Compare distances, not indices: any of several tied points counts as found.
         recall = float((distances[others] <= exact[:, -1:] * SLACK).mean())
         if recall >= self.target_recall - self.recall_tolerance:
@@ -116,14 +120,16 @@ class ApproximateIndex(BruteIndex):
         n = self.n_reference
         return np.random.default_rng(0).choice(n, min(n, 2 * self.recall_sample), replace=False)
 
-    def _candidates(self, k: int, sample: IntArray, truth: IntArray) -> tuple[Cells, IntArray]:
-        """Candidates of the points sorted by cell, in that order and numbering."""
+    def _candidates(self, k: int, sample: IntArray, truth: IntArray) -> tuple[IntArray, IntArray]:
+        """The order of the points sorted by cell, and candidates in that order and numbering."""
         Z, kept = self._projected(k, sample, truth)
-        n_candidates = k + self.n_extra if Z is self._single else _n_candidates(k)
+        n, n_axes = Z.shape
+        n_candidates = k + self.n_extra if n_axes == self.X.shape[1] else _n_candidates(k)
         cells = Cells.of(Z)
+        del Z  # the cells have a sorted copy
         recall = min(1.0, (self.target_recall + self.margin) / kept)
-        n_searched = cells.cells_needed(sample, truth, recall, self.max_work / Z.shape[1])
-        return cells, cells.nearest(min(n_candidates, len(Z) - 1), n_searched)
+        n_searched = cells.cells_needed(sample, truth, recall, self.max_work / n_axes)
+        return cells.order, cells.nearest(min(n_candidates, n - 1), n_searched)
 
     def _ranked(self, k: int, order: IntArray, candidates: IntArray) -> tuple[IntArray, Array]:
         """The k nearest candidates of each point, and their distances."""
@@ -150,19 +156,20 @@ class ApproximateIndex(BruteIndex):
 
         The number is the fraction of the true neighbors of a sample among the candidates.
         """
-        X = self._single
+        X = SingleRows(self._frame, self.X)
         axes = self._principal_axes(X[spread_rows(len(X), self.projection_rows)])
-        if axes is None:
-            return X, 1.0
-        Z = np.empty((len(X), axes.shape[1]), dtype=np.float32)
+        if axes is not None:
+            Z = np.empty((len(X), axes.shape[1]), dtype=np.float32)
 
-        def fill(rows: slice) -> None:
-            np.matmul(X[rows], axes, out=Z[rows])
+            def fill(rows: slice) -> None:
+                np.matmul(X[rows], axes, out=Z[rows])
 
-        with one_blas_thread():  # the result must not depend on the number of threads
-            map_threads(fill, row_blocks(len(X), X.shape[1], budget=2**20))
-            kept = _kept(Z, sample, truth, _n_candidates(k))
-        return (Z, kept) if kept >= (1 + self.target_recall) / 2 else (X, 1.0)
+            with one_blas_thread():  # the result must not depend on the number of threads
+                map_threads(fill, row_blocks(len(X), self.X.shape[1], budget=2**20))
+                kept = _kept(Z, sample, truth, _n_candidates(k))
+            if kept >= (1 + self.target_recall) / 2:
+                return Z, kept
+        return single_precision(self._frame, self.X), 1.0
 
     def _principal_axes(self, X: Array) -> Array | None:
         """Axes that keep most of the variance, or None if these are more than half as many."""
@@ -211,7 +218,7 @@ def _kept(Z: Array, sample: IntArray, truth: IntArray, n_candidates: int) -> flo
     """Fraction of the true neighbors that are among the nearest points in the projection."""
     last = min(n_candidates, len(Z) - 1) - 1
     squares, kept = squared_norms(Z), []
-    for rows in row_blocks(len(sample), len(Z)):
+    for rows in row_blocks(len(sample), len(Z), budget=2**20):
         D = squares - 2 * Z[sample[rows]] @ Z.T  # squared distances up to a constant per row
         D[np.arange(len(D)), sample[rows]] = np.inf
         farthest = np.partition(D, last, axis=1)[:, last, None]

@@ -39,8 +39,8 @@ class Edges(NamedTuple):
 
     def keep(self, mask: NDArray[np.bool_]) -> "Edges":
         """The edges where `mask` is true."""
-        counts = np.bincount(self.rows[mask], minlength=len(self.indptr) - 1)
-        return Edges(_starts(counts), self.indices[mask], self.distances[mask])
+        starts = np.concatenate([[0], np.cumsum(mask)])[self.indptr]
+        return Edges(starts, self.indices[mask], self.distances[mask])
 
     @classmethod
     def of(cls, indices: IntArray, distances: Array) -> "Edges":

@@ -156,6 +156,15 @@ def path_lengths(
 
 
 @compiled
+def lowest(parts, i):
+    """The lowest point known to be connected with i; shortens the way to it."""
+    while parts[i] != i:
+        parts[i] = parts[parts[i]]
+        i = parts[i]
+    return i
+
+
+@compiled
 def join(ends, kept, parts):
     """Give all points that the edges in the mask `kept` connect the index of the lowest of them.
 
@@ -163,15 +172,23 @@ def join(ends, kept, parts):
     """
     for edge in range(len(ends)):
         if kept[edge]:
-            i, j = ends[edge, 0], ends[edge, 1]
-            while parts[i] != i:
-                parts[i] = parts[parts[i]]
-                i = parts[i]
-            while parts[j] != j:
-                parts[j] = parts[parts[j]]
-                j = parts[j]
+            i, j = lowest(parts, ends[edge, 0]), lowest(parts, ends[edge, 1])
             parts[max(i, j)] = min(i, j)
     for i in range(len(parts)):  # the parents are lower, so they are final
+        parts[i] = parts[parts[i]]
+
+
+@compiled
+def join_rows(indptr, indices, parts):
+    """Like :func:`join`, for all edges of a graph in compressed rows."""
+    for row in range(len(parts)):
+        i = lowest(parts, row)
+        for edge in range(indptr[row], indptr[row + 1]):
+            j = lowest(parts, indices[edge])
+            if i != j:
+                parts[max(i, j)] = min(i, j)
+                i = min(i, j)
+    for i in range(len(parts)):
         parts[i] = parts[parts[i]]
 
 

@@ -1,6 +1,7 @@
 """Geodesic distances: shortest paths along a neighbor graph, also from new points."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -10,12 +11,28 @@ from manifoldry.exceptions import DisconnectedGraphError
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import Mask
+from manifoldry.neighbors.shortest_paths import (
+    CompiledPaths,
+    path_lengths_from,
+    uses_compiled_paths,
+)
 from manifoldry.util.cached import cached_property, state_of_fields
+from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import canonical, plan_memory, power_of_two_scale, row_blocks
+from manifoldry.util.validation import (
+    canonical,
+    plan_memory,
+    power_of_two_scale,
+    row_blocks,
+    square_tiles,
+)
 
 # scipy treats a length of zero as a missing edge; edges between duplicates get this length.
 _ZERO_LENGTH = 1e-300
+
+# Number of distances above which they are stored in single precision. The distances between
+# 4096 points take 128 MB in double precision.
+SINGLE_ABOVE = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,24 +74,48 @@ class Geodesics:
         In part i, ``counts[i]`` targets are chosen: ``starts[i]``, then repeatedly the point
         farthest from those already chosen.
         """
-        _plan(graph, sum(counts))
         lengths, unit = edge_lengths(graph)
-        chosen = [
-            farthest_points(lengths, rows, count, start)
+        if uses_compiled_paths(lengths, sum(counts)):
+            # Choosing them does not take all distances, which are found in parallel later.
+            chosen = [
+                farthest_points(lengths, rows, count, start)
+                for rows, count, start in zip(parts, counts, starts, strict=True)
+            ]
+            return cls(graph, np.sort(np.concatenate(chosen)))
+        found = [
+            _farthest_with_distances(lengths, rows, count, start)
             for rows, count, start in zip(parts, counts, starts, strict=True)
         ]
-        targets, found = (np.concatenate(column) for column in zip(*chosen, strict=True))
+        targets, D = (np.concatenate(column) for column in zip(*found, strict=True))
         order = np.argsort(targets)
         geodesics = cls(graph, targets[order])
-        vars(geodesics)["distances"] = _as_rows(found[order], unit)  # they need not be found again
+        # They need not be found again.
+        vars(geodesics)["distances"] = np.ascontiguousarray((D[order] * unit).T)
         return geodesics
 
     @cached_property
     def distances(self) -> Array:
-        """The distances, (n_samples, n_targets); infinite between connected components."""
-        _plan(self.graph, len(self.targets))
+        """The distances, (n_samples, n_targets); infinite between connected components.
+
+        More than 2²⁴ distances, as between 4097 points, are in single precision: sums along paths
+        and results are rounded to a relative error of 6e-8 per edge. Between all points they are
+        then exactly symmetric.
+        """
+        n, n_targets = self.graph.n_reference, len(self.targets)
         lengths, unit = edge_lengths(self.graph)
-        return _as_rows(_paths_from(lengths, self.targets), unit)
+        dtype = _precision(n * n_targets, unit)
+        _plan(n, n_targets, dtype().itemsize)
+        D = np.empty((n, n_targets), dtype)
+        if n_targets < n:
+            path_lengths_from(lengths, self.targets, out=D.T)
+        else:  # rows are filled faster than columns, since near sources are searched from together
+            path_lengths_from(lengths, self.targets, out=D)
+            if D.size > SINGLE_ABOVE:
+                _symmetrize(D)
+            else:
+                D = np.ascontiguousarray(D.T)
+        D *= unit
+        return D
 
     __getstate__ = state_of_fields
 
@@ -139,7 +180,7 @@ class Geodesics:
         )
         whole = sparse.vstack([lengths, starts], format="csr")
         whole.resize((whole.shape[0], whole.shape[0]))  # no edge leads to a new point
-        found = _paths_from(canonical(whole), np.arange(n, whole.shape[0]))
+        found = path_lengths_from(canonical(whole), np.arange(n, whole.shape[0]))
         return np.asarray(found[:, :n] * unit)
 
     def _via_neighbors(self, edges: Edges, distances: Array) -> Array:
@@ -160,28 +201,36 @@ class Geodesics:
         return out
 
 
-def _paths_from(lengths: sparse.csr_array, sources: IntArray) -> Array:
-    """Shortest path lengths, (n_sources, n), in parts of a second, so that Ctrl-C interrupts."""
-    n = lengths.shape[0]
-    found = np.empty((len(sources), n))
-    for block in row_blocks(len(sources), n + lengths.nnz, budget=2**23):
-        found[block] = dijkstra(lengths, indices=sources[block])
-    return found
+def _precision(count: int, unit: float, in_range: float = 2.0**64) -> type[np.floating[Any]]:
+    """Precision of `count` distances; single precision cannot store all units."""
+    return np.float32 if count > SINGLE_ABOVE and 1 / in_range < unit < in_range else np.float64
 
 
-def _as_rows(found: Array, unit: float) -> Array:
-    """Distances from the targets as rows of distances to them, in the units of the data."""
-    found *= unit
-    return np.ascontiguousarray(found.T)
+def _symmetrize(D: Array) -> None:
+    """Replace D by the smaller of D and Dᵀ, which are sums of the same lengths in two orders."""
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        smaller = np.minimum(D[rows, columns], D[columns, rows].T)
+        D[rows, columns], D[columns, rows] = smaller, smaller.T
+
+    map_threads(fill, square_tiles(len(D)))
 
 
-def farthest_points(
-    lengths: sparse.csr_array, rows: IntArray, count: int, start: int
-) -> tuple[IntArray, Array]:
-    """Return points chosen from `rows` by farthest-point sampling and their distances, (count, n).
+def farthest_points(lengths: sparse.csr_array, rows: IntArray, count: int, start: int) -> IntArray:
+    """Return points chosen from `rows` by farthest-point sampling.
 
     The first is `start`; each next point is the one farthest from those already chosen.
     """
+    if uses_compiled_paths(lengths, count):
+        return CompiledPaths.of(lengths).farthest_points(rows, count, start)
+    return _farthest_with_distances(lengths, rows, count, start)[0]
+
+
+def _farthest_with_distances(
+    lengths: sparse.csr_array, rows: IntArray, count: int, start: int
+) -> tuple[IntArray, Array]:
+    """Return the same and the distances of all points to them, (count, n), which it computes."""
     targets = [start]
     found = [dijkstra(lengths, indices=start)]
     nearest = found[0][rows]
@@ -240,10 +289,11 @@ def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:
     return canonical(sparse.csr_array(lengths.maximum(lengths.T))), unit
 
 
-def _plan(graph: NeighborGraph, n_targets: int) -> None:
-    n = graph.n_reference
+def _plan(n: int, n_targets: int, itemsize: int) -> None:
+    """Check the memory for the distances and for the compiled search of each thread."""
+    search = 300.0 * n * thread_count() if n * n_targets > SINGLE_ABOVE else 0.0
     plan_memory(
-        16.0 * n * n_targets,
+        1.0 * itemsize * n * n_targets + search,
         f"geodesic distances between {n} points and {n_targets} targets",
         "pass n_landmarks to use fewer targets",
     )

@@ -316,8 +316,18 @@ class NeighborGraph:
             )
         return self.n_neighbors
 
-    def components(self) -> tuple[int, IntArray]:
-        """Number of connected components, and the component label of each point."""
+    def components(self, compile_above: float = 1e6) -> tuple[int, IntArray]:
+        """Number of connected components, and the component label of each point.
+
+        Graphs of more than `compile_above` edges are not copied as a matrix.
+        """
+        if self.n_query == self.n_reference and len(self.indices) > compile_above:
+            from manifoldry.neighbors.compiled import join_rows
+
+            parts = np.arange(self.n_query)
+            join_rows(self.indptr, self.indices, parts)
+            lowest, labels = np.unique(parts, return_inverse=True)
+            return len(lowest), labels.astype(np.int32)
         pattern = self.matrix(np.ones(len(self.indices)))
         count, labels = connected_components(pattern, directed=False)
         return int(count), labels

@@ -1,14 +1,16 @@
 """Shortest-path trees from a few points, and the number of paths through each point and edge."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from manifoldry.neighbors.shortest_paths import CompiledPaths
 from manifoldry.util.cached import cached_property
-from manifoldry.util.threads import run_on_rows
+from manifoldry.util.threads import map_threads, run_on_rows
 from manifoldry.util.typing import Array, IntArray
 
 Mask = NDArray[np.bool_]
@@ -45,7 +47,12 @@ class PathTrees:
     @classmethod
     def of(cls, lengths: sparse.csr_array, sources: IntArray) -> "PathTrees":
         """Compute the shortest paths for a symmetric matrix of edge lengths."""
-        return cls(*dijkstra(lengths, indices=sources, return_predecessors=True))
+        if lengths.shape[0] <= COMPILE_ABOVE:
+            return cls(*dijkstra(lengths, indices=sources, return_predecessors=True))
+        search = CompiledPaths.of(lengths)
+        found = map_threads(partial(search.tree, with_predecessors=True), sources)
+        distances, predecessors = zip(*found, strict=True)
+        return cls(np.array(distances), np.array(predecessors))
 
     @property
     def n_paths(self) -> int:

@@ -6,6 +6,7 @@ same points, each block is used for its rows and for its columns, which halves t
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -16,12 +17,29 @@ from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
 
+@dataclass(frozen=True, eq=False)
+class SingleRows:
+    """Frame coordinates of `X` in single precision, computed from the rows that are read.
+
+    For a single pass over the rows; see :func:`single_precision` for several.
+    """
+
+    frame: Frame
+    X: Array
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: slice | IntArray) -> Array:
+        return np.asarray(self.frame.apply(self.X[rows]).astype(np.float32))
+
+
 def single_precision(frame: Frame, X: Array) -> Array:
     """Frame coordinates of `X` in single precision, computed in blocks."""
-    out = np.empty(X.shape, dtype=np.float32)
+    out, rows = np.empty(X.shape, dtype=np.float32), SingleRows(frame, X)
 
     def fill(block: slice) -> None:
-        out[block] = frame.apply(X[block])
+        out[block] = rows[block]
 
     map_threads(fill, row_blocks(X.shape[0], X.shape[1], budget=2**20))
     return out
@@ -31,7 +49,7 @@ Visit: TypeAlias = Callable[[slice, slice, Array], None]
 
 
 def nearest_by_products(
-    X: Array, Y: Array, k: int, visit: Visit | None = None, block_rows: int = 2048
+    X: Array, Y: Array | SingleRows, k: int, visit: Visit | None = None, block_rows: int = 2048
 ) -> tuple[IntArray, Array]:
     """Indices (n_query, k) of the rows of `Y` nearest to each row of `X`, and squared distances.
 
@@ -40,20 +58,18 @@ def nearest_by_products(
     columns and the products of every block.
     """
     indices, values = np.zeros((len(X), k), dtype=np.int32), np.full((len(X), k), np.inf, "f4")
-    squares = squared_norms(Y)
     if X is Y:
-        _among_themselves(X, squares, indices, values, _blocks(len(X), block_rows))
+        _among_themselves(X, squared_norms(X), indices, values, _blocks(len(X), block_rows))
     else:
         blocks = _blocks(len(X), block_rows), _blocks(len(Y), block_rows)
-        _among_others(X, Y, squares, indices, values, *blocks, visit)
+        _among_others(X, Y, indices, values, *blocks, visit)
     values += squared_norms(X)[:, None]
     return indices.astype(np.intp), np.maximum(values, 0)
 
 
 def _among_others(
     X: Array,
-    Y: Array,
-    squares: Array,
+    Y: Array | SingleRows,
     indices: IntArray,
     values: Array,
     row_blocks: list[slice],
@@ -65,11 +81,12 @@ def _among_others(
     for rows in row_blocks:
         row_results = indices[rows], values[rows]
         for columns in column_blocks:
-            products = X[rows] @ Y[columns].T
+            points = Y[columns]
+            products = X[rows] @ points.T
             if visit is not None:
                 visit(rows, columns, products)
             run_on_rows(
-                keep_smallest, len(products), products, squares[columns], columns.start, -1,
+                keep_smallest, len(products), products, squared_norms(points), columns.start, -1,
                 np.arange(len(products)), *row_results,
             )  # fmt: skip
 

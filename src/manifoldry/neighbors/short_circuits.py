@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.exceptions import ShortCircuitWarning, warn
 from manifoldry.neighbors.crossings import CrossingSearch, edge_groups
@@ -13,6 +12,7 @@ from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import Mask, PathTrees
 from manifoldry.neighbors.pruning import without_edges
+from manifoldry.neighbors.shortest_paths import path_lengths_from
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count
 from manifoldry.util.estimate import Estimate
@@ -202,7 +202,7 @@ class ShortCircuits:
     def with_edges(self, edges: EdgeList, found: Mask, trees: PathTrees) -> "ShortCircuits":
         """Rank the edges in `found`; none are added if removing them changes too few distances."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
-        after = dijkstra(rest, indices=self.options.sources(self.graph.n_query))
+        after = path_lengths_from(rest, self.options.sources(self.graph.n_query))
         changed = _fraction_longer(trees.distances, after, self.options.search.criteria.growth)
         if changed < self.options.min_changed:
             return self
@@ -253,7 +253,7 @@ class ShortCircuits:
             return self.changed
         edges, sources = self._edge_list, self.options.sources(self.graph.n_query)
         removed = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
-        after = dijkstra(edges.matrix(~removed), indices=sources)
+        after = path_lengths_from(edges.matrix(~removed), sources)
         return _fraction_longer(self._before, after, self.options.search.criteria.growth)
 
     def _count(self, count: int | None) -> int:
@@ -267,7 +267,7 @@ class ShortCircuits:
     def _before(self) -> Array:
         all_edges = np.ones(len(self._edge_list.ends), dtype=bool)
         sources = self.options.sources(self.graph.n_query)
-        return np.asarray(dijkstra(self._edge_list.matrix(all_edges), indices=sources))
+        return path_lengths_from(self._edge_list.matrix(all_edges), sources)
 
     @property
     def points(self) -> IntArray:

@@ -22,7 +22,7 @@ from manifoldry.nonredundant.factor import KernelFactor, gaussian_kernel, kernel
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
 from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import row_blocks
+from manifoldry.util.validation import plan_matrix, row_blocks
 
 LocalFit = Literal["nadaraya_watson", "local_linear"]
 LOCAL_FITS = ("nadaraya_watson", "local_linear")
@@ -159,7 +159,8 @@ def smoother_functions(
         if factor.left_out <= tol or n > smoother.exact_up_to:
             _warn_if_inaccurate(factor, tol, q)
             return _from_factor(factor, points)
-    _check_matrix_memory(n)
+    remedy = "pass smoother=KernelSmoother(tol=0.03)"
+    plan_matrix((n, n), 40, f"the smoother of {n} points as a matrix", remedy)
     return _from_matrix(gaussian_kernel(Z, Z), points)
 
 
@@ -283,15 +284,6 @@ def _columns_in_memory(columns: int, n: int, q: int, smoother: KernelSmoother) -
     if free is not None:
         columns = min(columns, int(free / (32 * n * (q + 1 if smoother.linear else 1))))
     return max(2, columns)
-
-
-def _check_matrix_memory(n: int) -> None:
-    free, needed = available_memory(), 5 * 8 * n**2
-    if free is not None and needed > free:
-        raise MemoryError(
-            f"the smoother of {n} points needs {needed / 1e9:.1f} GB as a matrix, but "
-            f"{free / 1e9:.1f} GB are free; pass smoother=KernelSmoother(tol=0.03)"
-        )
 
 
 def _warn_if_inaccurate(factor: KernelFactor, tol: float, q: int) -> None:

@@ -24,6 +24,7 @@ from manifoldry.objectives.pair_kernel import (
 )
 from manifoldry.objectives.pair_sums import PairSums
 from manifoldry.objectives.pairwise import NewPointTerms, Pairwise
+from manifoldry.objectives.projected_distance import projected_distance_weights
 from manifoldry.objectives.regression_pairs import RegressionPairs
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.scale import best_scale
@@ -59,6 +60,7 @@ __all__ = [
     "best_scale",
     "elastic",
     "leave_one_out_errors",
+    "projected_distance_weights",
     "sne",
     "squared_distance_weights",
     "symmetric_sne",

@@ -18,7 +18,6 @@ from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.util.checks import as_generator, check_at_most, check_count
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import plan_memory
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,11 @@ class Numerics:
         Values of the repulsion below this fraction of the largest are treated as zero.
     tolerance : float, default=1e-10
         Tolerance of the iterative eigensolver.
-    bytes_per_entry : int, default=26
-        Memory per nonzero entry of a sparse factor.
+    max_fill : float, default=2e7
+        Number of nonzero entries of a sparse factor above which none is computed, and directions
+        are sought among combinations of eigenvectors of the attraction.
+    n_eigenvectors : int, default=20
+        Number of these eigenvectors.
     """
 
     dense_up_to: int = 500
@@ -50,7 +52,8 @@ class Numerics:
     shift: float = 1e-12
     zero_tolerance: float = 1e-12
     tolerance: float = 1e-10
-    bytes_per_entry: int = 26
+    max_fill: float = 2e7
+    n_eigenvectors: int = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +68,9 @@ class Bifurcation:
     weight : float
         The critical λ: the smallest eigenvalue of (L⁺, L⁻), the Laplacians of the attraction and
         of the repulsion at Y = 0, on vectors that sum to zero. It is exactly zero if the graph of
-        the attraction has connected components that repel each other.
+        the attraction has connected components that repel each other. If the repulsion is not
+        uniform and the graph so large that a sparse factor would not fit, it is an upper bound:
+        the smallest value among combinations of the first eigenvectors of L⁺.
     directions : array of shape (n, n_components)
         Eigenvectors of the smallest eigenvalues, of unit length and mean zero. If the graph has
         several connected components, the first ones are constant on each component.
@@ -148,8 +153,32 @@ class _Pencil:
             values, V = self._extreme(self.L, "smallest", k)
             weight = max(float(values[0]), 0.0) / (self.repulsion.pair_weight * self.n)
             return weight, V, (weight, weight)
+        if self._factor_is_large():
+            return self._combined(k)
         V = self._directions(k)
         return self._quotient(V[:, 0]), V, self._bounds()
+
+    def _factor_is_large(self) -> bool:
+        few = self.n <= self.numerics.dense_up_to
+        return not (few or self._full) and estimated_fill(self.L) > self.numerics.max_fill
+
+    def _combined(self, k: int) -> tuple[float, Array, tuple[float, float]]:
+        """The same from combinations of the first eigenvectors of the attraction."""
+        count = min(k + self.numerics.n_eigenvectors, self.n - 1)
+        values, U = self._extreme(self.L, "smallest", count)
+        tau = float(self.L.diagonal().mean())
+        A = np.diag(np.maximum(values, self.numerics.null_eigenvalue * tau))
+        R = U.T @ self.repulsion.laplacian_product(U)
+        V = self._oriented(U @ eigh((R + R.T) / 2, A)[1][:, : -k - 1 : -1])
+        weight = self._quotient(V[:, 0])
+        # The largest eigenvalue of a Laplacian is at most twice the largest degree.
+        degrees = self.repulsion.degrees
+        lower = max(float(values[0]), 0.0) / (2 * float(degrees.max()))
+        return weight, V, (lower, min(weight, self._least(self.L.diagonal(), degrees)))
+
+    @property
+    def _full(self) -> bool:
+        return bool(self.L.nnz > self.numerics.max_density * self.n**2)
 
     def _extreme(self, L: Matrix, end: End, k: int) -> tuple[Array, Array]:
         """Eigenpairs of a Laplacian, without the constant eigenvector."""
@@ -165,10 +194,13 @@ class _Pencil:
         """
         tau = float(self.L.diagonal().mean())
         epsilon = self.numerics.null_eigenvalue * tau if self.in_components else 0.0
-        full = self.L.nnz > self.numerics.max_density * self.n**2
-        dense = self.n <= self.numerics.dense_up_to or full
-        V = (self._dense if dense else self._lanczos)(k, tau, epsilon)
-        V -= V.mean(axis=0)
+        dense = self.n <= self.numerics.dense_up_to or self._full
+        return self._oriented((self._dense if dense else self._lanczos)(k, tau, epsilon))
+
+    @staticmethod
+    def _oriented(V: Array) -> Array:
+        """Vectors of mean zero and unit length, with fixed signs."""
+        V = V - V.mean(axis=0)
         return fixed_signs(V / np.linalg.norm(V, axis=0))
 
     def _dense(self, k: int, tau: float, epsilon: float) -> Array:
@@ -179,11 +211,6 @@ class _Pencil:
 
     def _lanczos(self, k: int, tau: float, epsilon: float) -> Array:
         L, n = self.L, self.n
-        plan_memory(
-            self.numerics.bytes_per_entry * estimated_fill(L),
-            f"a factor of the Laplacian of {n} points",
-            "pass repulsion='uniform', which needs none",
-        )
         inverse = ShiftedInverse(L, -max(epsilon, self.numerics.shift * tau), "smallest")
 
         def product(x: Array) -> Array:

@@ -1,11 +1,13 @@
 """Sums over pairs with a kernel of short range, by visiting neighboring cells only."""
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
 
 from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.util.checks import check_positive
@@ -88,6 +90,7 @@ class CellSums(ApproximateSums):
     negligible: float = 1e-9
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_positive("negligible", self.negligible)
 
     @property
@@ -126,17 +129,23 @@ class CellSums(ApproximateSums):
         return CellList.of(Y, self.width)
 
     def _visit(
-        self, cells: CellList, Y: Array, weights: Array | None, order: int
+        self, cells: CellList, Y: Array, weights: Array | FactoredWeights | None, order: int
     ) -> tuple[Array, Array]:
         """Kernel sum of every point, and moments of the given order."""
-        from manifoldry.objectives.compiled import cell_sums
-
         n, d = Y.shape
         T = np.array(Y.T[:, cells.order], dtype=np.float64, order="C")
-        a = None if weights is None else np.asarray(weights, float)[cells.order]
         kernel_sums, moments = np.empty(n), np.empty((n, d))
-        loop = cell_sums(d, order)
-        fixed = T, a, cells.cell, cells.ranges, cells.order, kernel_sums, moments
+        fixed = cells.cell, cells.ranges, cells.order, kernel_sums, moments
+        if isinstance(weights, FactoredWeights):
+            from manifoldry.objectives.compiled_factors import cell_sums_factors
+
+            pairs = T, weights.left, weights.right[cells.order], self.width**2
+            loop = partial(cell_sums_factors(d, order), *pairs)
+        else:
+            from manifoldry.objectives.compiled import cell_sums
+
+            a = None if weights is None else np.asarray(weights, float)[cells.order]
+            loop = partial(cell_sums(d, order), T, a)
         parts = pairwise(n * part // _PARTS for part in range(_PARTS + 1))
         map_threads(lambda part: loop(*fixed, *part), parts)
         return kernel_sums, moments.astype(Y.dtype, copy=False)

@@ -238,6 +238,15 @@ def cell_sums(d, order):
     return sums
 
 
+@formula
+def longest_row(indptr, lo, hi):
+    """Largest number of entries in rows lo to hi of a sparse matrix."""
+    most = 0
+    for i in range(lo, hi):
+        most = max(most, indptr[i + 1] - indptr[i])
+    return most
+
+
 @cache
 def student_rows(d):
     """Return the compiled loop over edges for d = 1, 2 or 3 coordinates."""
@@ -248,11 +257,8 @@ def student_rows(d):
 
         The sums of a row are in the dtype of the points, which the weights share.
         """
-        most = 0
-        for i in range(lo, hi):
-            most = max(most, indptr[i + 1] - indptr[i])
         # The neighbors of a point are copied, since loops over scattered ones are not vectorized.
-        near = np.empty((3, most), points.dtype)
+        near = np.empty((3, longest_row(indptr, lo, hi)), points.dtype)
         X, Y, Z = near[0], near[1], near[2]
         zero, one = points.dtype.type(0), points.dtype.type(1)
         cost = 0.0

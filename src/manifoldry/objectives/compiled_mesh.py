@@ -9,9 +9,9 @@ from math import nan
 
 from manifoldry.util.jit import cached_njit
 
-_options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
-formula = cached_njit(**_options, forceinline=True)
-looping = cached_njit(**_options)
+options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+formula = cached_njit(**options, forceinline=True)
+looping = cached_njit(**options)
 
 
 @formula
@@ -104,6 +104,62 @@ def spreading(d):
     return spread
 
 
+@formula
+def interpolate(d, slopes, x, y, z, nodes, a, b, c, near, q):
+    """Potential at the position (x, y, z) in the cell of the node (a, b, c), and its derivatives.
+
+    The contribution of a charge q at the position itself is subtracted: `near` is the potential of
+    a unit charge at distances of zero to three nodes.
+    """
+    one, none = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
+    wx = spline(x) if d > 2 else one
+    wy = spline(y) if d > 1 else one
+    wz = spline(z)
+    vx = spline_slope(x) if d > 2 and slopes else none
+    vy = spline_slope(y) if d > 1 and slopes else none
+    vz = spline_slope(z) if slopes else none
+    value, dx, dy, dz = 0.0, 0.0, 0.0, 0.0
+    for s in range(4 if d > 2 else 1):
+        for t in range(4 if d > 1 else 1):
+            row = nodes[a + s, b + t]
+            along = weighted(wz, row, c)
+            value += wx[s] * wy[t] * along
+            if slopes:
+                dz += wx[s] * wy[t] * weighted(vz, row, c)
+                if d > 1:
+                    dy += wx[s] * vy[t] * along
+                if d > 2:
+                    dx += vx[s] * wy[t] * along
+    # The contribution of the point itself; its slope is that by the first argument.
+    px, py, pz = products(wx, wx), products(wy, wy), products(wz, wz)
+    qx, qy, qz = products(wx, vx), products(wy, vy), products(wz, vz)
+    for s in range(4 if d > 2 else 1):
+        for t in range(4 if d > 1 else 1):
+            row = near[s, t]
+            along = q * weighted(pz, row, 0)
+            value -= px[s] * py[t] * along
+            if slopes:
+                dz -= px[s] * py[t] * q * weighted(qz, row, 0)
+                if d > 1:
+                    dy -= px[s] * qy[t] * along
+                if d > 2:
+                    dx -= qx[s] * py[t] * along
+    return value, dx, dy, dz
+
+
+@formula
+def store(d, slopes, j, found, values, derivatives):
+    """Store the potential of a point and its derivatives in the arrays of all points."""
+    value, dx, dy, dz = found
+    values[j] = value
+    if slopes:
+        derivatives[j, d - 1] = dz
+        if d > 1:
+            derivatives[j, d - 2] = dy
+        if d > 2:
+            derivatives[j, 0] = dx
+
+
 @cache
 def gathering(d, slopes):
     """Return the compiled loop that interpolates the potential at points lo to hi.
@@ -116,53 +172,73 @@ def gathering(d, slopes):
 
     @looping
     def gather(U, charges, nodes, near, order, values, derivatives, lo, hi):
-        one, none = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
         for i in range(lo, hi):
             x, y, z = U[0, i], U[max(d - 2, 0), i], U[d - 1, i]
             a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
-            wx = spline(x - a) if d > 2 else one
-            wy = spline(y - b) if d > 1 else one
-            wz = spline(z - c)
-            vx = spline_slope(x - a) if d > 2 and slopes else none
-            vy = spline_slope(y - b) if d > 1 and slopes else none
-            vz = spline_slope(z - c) if slopes else none
-            value, dx, dy, dz = 0.0, 0.0, 0.0, 0.0
-            for s in range(4 if d > 2 else 1):
-                for t in range(4 if d > 1 else 1):
-                    row = nodes[a + s, b + t]
-                    along = weighted(wz, row, c)
-                    value += wx[s] * wy[t] * along
-                    if slopes:
-                        dz += wx[s] * wy[t] * weighted(vz, row, c)
-                        if d > 1:
-                            dy += wx[s] * vy[t] * along
-                        if d > 2:
-                            dx += vx[s] * wy[t] * along
-            # The contribution of the point itself; its slope is that by the first argument.
-            px, py, pz = products(wx, wx), products(wy, wy), products(wz, wz)
-            qx, qy, qz = products(wx, vx), products(wy, vy), products(wz, vz)
             q = 1.0 if charges is None else charges[i]
-            for s in range(4 if d > 2 else 1):
-                for t in range(4 if d > 1 else 1):
-                    row = near[s, t]
-                    along = q * weighted(pz, row, 0)
-                    value -= px[s] * py[t] * along
-                    if slopes:
-                        dz -= px[s] * py[t] * q * weighted(qz, row, 0)
-                        if d > 1:
-                            dy -= px[s] * qy[t] * along
-                        if d > 2:
-                            dx -= qx[s] * py[t] * along
-            j = order[i]
-            values[j] = value
-            if slopes:
-                derivatives[j, d - 1] = dz
-                if d > 1:
-                    derivatives[j, d - 2] = dy
-                if d > 2:
-                    derivatives[j, 0] = dx
+            found = interpolate(d, slopes, x - a, y - b, z - c, nodes, a, b, c, near, q)
+            store(d, slopes, order[i], found, values, derivatives)
 
     return gather
+
+
+@formula
+def expand(d, x, y, z, nodes, a, b, c):
+    """Potential at the position (x, y, z) in the cell of the node (a, b, c), and its derivatives.
+
+    The gradient is (fx, fy, fz), the Hessian (fxx, fyy, fzz, fxy, fxz, fyz).
+    """
+    one, none = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
+    wx, vx = (spline(x), spline_slope(x)) if d > 2 else (one, none)
+    wy, vy = (spline(y), spline_slope(y)) if d > 1 else (one, none)
+    wz, vz, cz = spline(z), spline_slope(z), spline_curvature(z)
+    cx = spline_curvature(x) if d > 2 else none
+    cy = spline_curvature(y) if d > 1 else none
+    f, fx, fy, fz = 0.0, 0.0, 0.0, 0.0
+    fxx, fyy, fzz, fxy, fxz, fyz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for s in range(4 if d > 2 else 1):
+        for t in range(4 if d > 1 else 1):
+            row = nodes[a + s, b + t]
+            along, slope = weighted(wz, row, c), weighted(vz, row, c)
+            f += wx[s] * wy[t] * along
+            fz += wx[s] * wy[t] * slope
+            fzz += wx[s] * wy[t] * weighted(cz, row, c)
+            if d > 1:
+                fy += wx[s] * vy[t] * along
+                fyy += wx[s] * cy[t] * along
+                fyz += wx[s] * vy[t] * slope
+            if d > 2:
+                fx += vx[s] * wy[t] * along
+                fxx += cx[s] * wy[t] * along
+                fxy += vx[s] * vy[t] * along
+                fxz += vx[s] * wy[t] * slope
+    return f, (fx, fy, fz), (fxx, fyy, fzz, fxy, fxz, fyz)
+
+
+@formula
+def store_expansion(d, i, found, values, gradients, hessians):
+    """Store what `expand` returns in the arrays of all positions."""
+    value, (fx, fy, fz), (fxx, fyy, fzz, fxy, fxz, fyz) = found
+    values[i] = value
+    gradients[i, d - 1], hessians[i, d - 1, d - 1] = fz, fzz
+    if d > 1:
+        gradients[i, d - 2], hessians[i, d - 2, d - 2] = fy, fyy
+        hessians[i, d - 2, d - 1] = hessians[i, d - 1, d - 2] = fyz
+    if d > 2:
+        gradients[i, 0], hessians[i, 0, 0] = fx, fxx
+        hessians[i, 0, 1] = hessians[i, 1, 0] = fxy
+        hessians[i, 0, 2] = hessians[i, 2, 0] = fxz
+
+
+@formula
+def is_inside(d, u, x, y, z):
+    """Whether the mesh, which has x, y and z nodes along its axes, covers the position u."""
+    inside = 0 <= u[d - 1] < z - 3
+    if d > 1:
+        inside = inside and 0 <= u[d - 2] < y - 3
+    if d > 2:
+        inside = inside and 0 <= u[0] < x - 3
+    return inside
 
 
 @cache
@@ -175,49 +251,14 @@ def expanding(d):
     """
 
     @looping
-    def expand(U, nodes, values, gradients, hessians, lo, hi):
-        one, none = (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)
+    def fill(U, nodes, values, gradients, hessians, lo, hi):
         for i in range(lo, hi):
-            inside = True
-            for axis in range(d):
-                u = U[i, axis]
-                inside = inside and 0 <= u < nodes.shape[3 - d + axis] - 3
-            if not inside:
+            if not is_inside(d, U[i], nodes.shape[0], nodes.shape[1], nodes.shape[2]):
                 values[i] = nan
                 continue
             x, y, z = U[i, 0], U[i, max(d - 2, 0)], U[i, d - 1]
             a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
-            wx, vx = (spline(x - a), spline_slope(x - a)) if d > 2 else (one, none)
-            wy, vy = (spline(y - b), spline_slope(y - b)) if d > 1 else (one, none)
-            wz, vz, cz = spline(z - c), spline_slope(z - c), spline_curvature(z - c)
-            cx = spline_curvature(x - a) if d > 2 else none
-            cy = spline_curvature(y - b) if d > 1 else none
-            f, fx, fy, fz = 0.0, 0.0, 0.0, 0.0
-            fxx, fyy, fzz, fxy, fxz, fyz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for s in range(4 if d > 2 else 1):
-                for t in range(4 if d > 1 else 1):
-                    row = nodes[a + s, b + t]
-                    along, slope = weighted(wz, row, c), weighted(vz, row, c)
-                    f += wx[s] * wy[t] * along
-                    fz += wx[s] * wy[t] * slope
-                    fzz += wx[s] * wy[t] * weighted(cz, row, c)
-                    if d > 1:
-                        fy += wx[s] * vy[t] * along
-                        fyy += wx[s] * cy[t] * along
-                        fyz += wx[s] * vy[t] * slope
-                    if d > 2:
-                        fx += vx[s] * wy[t] * along
-                        fxx += cx[s] * wy[t] * along
-                        fxy += vx[s] * vy[t] * along
-                        fxz += vx[s] * wy[t] * slope
-            values[i] = f
-            gradients[i, d - 1], hessians[i, d - 1, d - 1] = fz, fzz
-            if d > 1:
-                gradients[i, d - 2], hessians[i, d - 2, d - 2] = fy, fyy
-                hessians[i, d - 2, d - 1] = hessians[i, d - 1, d - 2] = fyz
-            if d > 2:
-                gradients[i, 0], hessians[i, 0, 0] = fx, fxx
-                hessians[i, 0, 1] = hessians[i, 1, 0] = fxy
-                hessians[i, 0, 2] = hessians[i, 2, 0] = fxz
+            found = expand(d, x - a, y - b, z - c, nodes, a, b, c)
+            store_expansion(d, i, found, values, gradients, hessians)
 
-    return expand
+    return fill

@@ -18,9 +18,53 @@ _NEGLIGIBLE = 36.0
 
 
 @cached_njit(**_options)
-def off(x, start, width):
-    """Distance of x from the interval that begins at `start`."""
-    return max(start - x, x - start - width, 0.0)
+def cells_within(x, radius, low, width, count):
+    """The range of cells of an axis that have points within the radius of x."""
+    first, stop = (x - radius - low) / width, (x + radius - low) / width + 1
+    return int(min(max(first, 0.0), count)), int(min(max(stop, 0.0), count))
+
+
+@cached_njit(**_options)
+def squared_distance(x, cell, low, width):
+    """Squared distance of x from a cell of an axis, zero within it."""
+    start = low + cell * width
+    apart = max(start - x, x - start - width, 0.0)
+    return apart * apart
+
+
+@cached_njit(**_options)
+def points_within(along, start, stop, x, reach):
+    """The range of the sorted points `along` an axis, from start to stop, with (y − x)² ≤ reach."""
+    half, strip = sqrt(max(reach, 0.0)), along[start:stop]
+    return start + np.searchsorted(strip, x - half), start + np.searchsorted(
+        strip, x + half, "right"
+    )
+
+
+@cached_njit(**_options, forceinline=True)  # otherwise the loop over points is not vectorized
+def kernel_derivatives(D, near, least, rate, power):
+    """κ, −κ′ and κ″ at the squared distance D, divided by κ(near) = exp(−power·least)."""
+    if rate is None:
+        k = exp_minus64(max(D - least, 0.0))
+        return k, k, k
+    t = 1.0 / (1.0 + rate * D)
+    if power is None:  # one degree of freedom
+        k = (1.0 + near) * t
+        return k, k * t, 2 * k * t * t
+    k = exp_minus64(max(power * (log_of(1.0 + rate * D) - least), 0.0))
+    first = power * rate * k * t
+    return k, first, (power + 1) * rate * first * t
+
+
+@cached_njit(**_options)
+def store_sums(i, f, slope, first, second, sums, gradients, hessians):
+    """Write the sums of a position; `second` are those of xx, xy, yy, xz, yz and zz."""
+    sums[i] = f
+    for c in range(gradients.shape[1]):
+        gradients[i, c] = -2 * first[c]
+        for e in range(c + 1):
+            hessians[i, c, e] = hessians[i, e, c] = 4 * second[c * (c + 1) // 2 + e]
+        hessians[i, c, c] -= 2 * slope
 
 
 @cache
@@ -40,19 +84,13 @@ def position_loop(d):
                sums, gradients, hessians, lo, hi):  # fmt: skip
         for i in range(lo, hi):
             x, y, z = Z[i, 0], Z[i, 1 if d > 1 else 0], Z[i, 2 if d > 2 else 0]
-            last = Z[i, d - 1]
             near = nearest[i]
-            f, fx, fy, fz, slope = 0.0, 0.0, 0.0, 0.0, 0.0
-            fxx, fyy, fzz, fxy, fxz, fyz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
             least = near if rate is None else log1p(rate * near)
             radius = sqrt(near + _NEGLIGIBLE) if rate is None else np.inf
-            a0, a1, b0, b1 = 0, 1, 0, 1
-            if d > 1:
-                a0 = int(min(max((x - radius - low[0]) / width[0], 0.0), count[0]))
-                a1 = int(min(max((x + radius - low[0]) / width[0] + 1, 0.0), count[0]))
-            if d > 2:
-                b0 = int(min(max((y - radius - low[1]) / width[1], 0.0), count[1]))
-                b1 = int(min(max((y + radius - low[1]) / width[1] + 1, 0.0), count[1]))
+            a0, a1 = cells_within(x, radius, low[0], width[0], count[0]) if d > 1 else (0, 1)
+            b0, b1 = cells_within(y, radius, low[1], width[1], count[1]) if d > 2 else (0, 1)
+            f, fx, fy, fz, slope = 0.0, 0.0, 0.0, 0.0, 0.0
+            fxx, fxy, fyy, fxz, fyz, fzz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
             for a in range(a0, a1):
                 for b in range(b0, b1):
                     strip = a * count[1] + b
@@ -60,31 +98,16 @@ def position_loop(d):
                     if rate is None:
                         reach = near + _NEGLIGIBLE
                         if d > 1:
-                            gap = off(x, low[0] + a * width[0], width[0])
-                            reach -= gap * gap
+                            reach -= squared_distance(x, a, low[0], width[0])
                         if d > 2:
-                            gap = off(y, low[1] + b * width[1], width[1])
-                            reach -= gap * gap
-                        half, along = sqrt(max(reach, 0.0)), Y[d - 1, start:stop]
-                        stop = start + np.searchsorted(along, last + half, "right")
-                        start = start + np.searchsorted(along, last - half)
+                            reach -= squared_distance(y, b, low[1], width[1])
+                        start, stop = points_within(Y[d - 1], start, stop, Z[i, d - 1], reach)
                     for j in range(start, stop):
                         dx = x - Y[0, j]
                         dy = y - Y[1, j] if d > 1 else 0.0
                         dz = z - Y[2, j] if d > 2 else 0.0
                         D = dx * dx + dy * dy + dz * dz
-                        if rate is None:
-                            k = exp_minus64(max(D - least, 0.0))
-                            first, second = k, k
-                        else:
-                            t = 1.0 / (1.0 + rate * D)
-                            if power is None:  # one degree of freedom
-                                k = (1.0 + near) * t
-                                first, second = k * t, 2 * k * t * t
-                            else:
-                                k = exp_minus64(max(power * (log_of(1.0 + rate * D) - least), 0.0))
-                                first = power * rate * k * t
-                                second = (power + 1) * rate * first * t
+                        k, first, second = kernel_derivatives(D, near, least, rate, power)
                         if weights is not None:
                             w = weights[rows[i], order[j]]
                             k, first, second = w * k, w * first, w * second
@@ -94,21 +117,14 @@ def position_loop(d):
                         fxx += second * dx * dx
                         if d > 1:
                             fy += first * dy
-                            fyy += second * dy * dy
                             fxy += second * dx * dy
+                            fyy += second * dy * dy
                         if d > 2:
                             fz += first * dz
-                            fzz += second * dz * dz
                             fxz += second * dx * dz
                             fyz += second * dy * dz
-            sums[i] = f
-            gradients[i, 0], hessians[i, 0, 0] = -2 * fx, 4 * fxx - 2 * slope
-            if d > 1:
-                gradients[i, 1], hessians[i, 1, 1] = -2 * fy, 4 * fyy - 2 * slope
-                hessians[i, 0, 1] = hessians[i, 1, 0] = 4 * fxy
-            if d > 2:
-                gradients[i, 2], hessians[i, 2, 2] = -2 * fz, 4 * fzz - 2 * slope
-                hessians[i, 0, 2] = hessians[i, 2, 0] = 4 * fxz
-                hessians[i, 1, 2] = hessians[i, 2, 1] = 4 * fyz
+                            fzz += second * dz * dz
+            squares = (fxx, fxy, fyy, fxz, fyz, fzz)
+            store_sums(i, f, slope, (fx, fy, fz), squares, sums, gradients, hessians)
 
     return add_up

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from manifoldry.objectives.factored_weights import as_matrix
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
     Kernel,
@@ -16,8 +17,10 @@ from manifoldry.objectives.pair_kernel import (
 )
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.position_sums import ExactPositionSums, PositionSums
-from manifoldry.objectives.weights import graph_laplacian
+from manifoldry.objectives.weights import graph_laplacian, with_values
 from manifoldry.util.cached import cached_property
+from manifoldry.util.checks import check_instance
+from manifoldry.util.local_matrix import LocalMatrix
 from manifoldry.util.sparse_products import product
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
@@ -28,23 +31,23 @@ from manifoldry.util.validation import row_blocks
 class QuadraticAttraction:
     """Attraction Σ Wᵢⱼdᵢⱼ² = 2·tr YᵀLY, where L is the Laplacian of W."""
 
-    L: sparse.csr_array
+    L: LocalMatrix
 
     def __call__(self, Y: Array) -> Attraction:
         Y = Y.astype(np.float64, copy=False)
-        force = product(self.L, Y)
+        force = self.L.restored(product(self.L.matrix, self.L.sorted(Y)))
         return Attraction(2 * float(np.einsum("ij,ij->", Y, force)), force, self._degree)
 
     @cached_property
     def _degree(self) -> Array:
-        return self.L.diagonal()
+        return self.L.restored(self.L.matrix.diagonal())
 
 
 def edge_attraction(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Attraction:
     """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for any kernel."""
     Y = np.asarray(Y, dtype=np.float64)
     D = edge_squares(Y, W, block)
-    T = _with_values(W, kernel.times_derivative(W.data, D))
+    T = with_values(W, kernel.times_derivative(W.data, D))
     degree = T.sum(axis=1)
     return Attraction(_weighted(W.data, kernel.phi(D)), degree[:, None] * Y - T @ Y, degree)
 
@@ -62,30 +65,34 @@ class StudentAttraction:
             return edge_attraction(self.kernel, self.W, self.block, Y)
         from manifoldry.objectives.compiled import student_rows
 
-        single = Y.dtype == np.float32
-        Y = np.ascontiguousarray(Y, dtype=np.float32 if single else np.float64)
-        weights = self._single if single else self.W.data
-        fixed = Y, self.W.indptr, self.W.indices, weights, Y.dtype.type(1 / self.kernel.dof)
+        local = self._single if Y.dtype == np.float32 else self._double
+        W, Y = local.matrix, np.ascontiguousarray(local.sorted(Y), dtype=local.matrix.dtype)
+        fixed = Y, W.indptr, W.indices, W.data, Y.dtype.type(1 / self.kernel.dof)
         loop, force, degree = student_rows(Y.shape[1]), np.empty_like(Y), np.empty_like(Y[:, 0])
 
         def run(rows: tuple[int, int]) -> float:
             return float(loop(*fixed, force, degree, *rows))
 
-        cost = sum(map_threads(run, _row_ranges(self.W, self.block)))
+        cost = sum(map_threads(run, _row_ranges(W, self.block)))
         derivative = Y.dtype.type(self.kernel.derivative_at_zero)
-        return Attraction(self.kernel.power * cost, derivative * force, derivative * degree)
+        parts = (local.restored(derivative * part) for part in (force, degree))
+        return Attraction(self.kernel.power * cost, *parts)
 
     @cached_property
-    def _single(self) -> Array:
+    def _single(self) -> LocalMatrix:
         """The weights in single precision."""
-        return np.asarray(self.W.data, dtype=np.float32)
+        return LocalMatrix.of(self.W, np.float32)
+
+    @cached_property
+    def _double(self) -> LocalMatrix:
+        return LocalMatrix.of(self.W)
 
 
 def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums:
     """Kernel sums and forces over the edges of `W`."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D)
-    kernel_sums, F = _with_values(W, K).sum(axis=1), _with_values(W, kernel.times_derivative(K, D))
+    kernel_sums, F = with_values(W, K).sum(axis=1), with_values(W, kernel.times_derivative(K, D))
     return Sums(kernel_sums, F.sum(axis=1)[:, None] * Y - F @ Y)
 
 
@@ -93,7 +100,7 @@ def edge_moments(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> A
     """Second moments over the edges of `W`."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D) * kernel.curvature(D)
-    columns = [_with_values(W, K * edge_squares(y[:, None], W, block)).sum(axis=1) for y in Y.T]
+    columns = [with_values(W, K * edge_squares(y[:, None], W, block)).sum(axis=1) for y in Y.T]
     return np.stack(columns, axis=1)
 
 
@@ -122,10 +129,6 @@ def _row_ranges(W: sparse.csr_array, block: int) -> list[tuple[int, int]]:
 def _weighted(weights: Array, values: Array) -> float:
     """Σ w·v without BLAS, whose threads would compete with ours."""
     return float(np.einsum("e,e->", weights, values))
-
-
-def _with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
-    return sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
 
 
 @dataclass(frozen=True)
@@ -160,23 +163,28 @@ class Exact(PairSums):
     edge_block: int = 2**16
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
+        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_sums(kernel, Y, weights, self.edge_block)
         return Sums(*self._all_pairs(kernel, Y, weights, 1))
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
+        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_moments(kernel, Y, weights, self.edge_block)
         return self._all_pairs(kernel, Y, weights, 2)[1]
 
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         if kernel.quadratic:
-            return QuadraticAttraction(kernel.derivative_at_zero * graph_laplacian(W))
+            L = kernel.derivative_at_zero * graph_laplacian(W)
+            return QuadraticAttraction(LocalMatrix.of(L))
         if type(kernel) is StudentKernel and W.nnz >= self.compile_edges:
             return StudentAttraction(kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> ExactPositionSums:
+    def at_positions(
+        self, kernel: Kernel, Y: Array, factors: Array | None = None
+    ) -> ExactPositionSums:
         return ExactPositionSums(kernel, Y, self.compile_pairs)
 
     def _all_pairs(
@@ -208,10 +216,13 @@ class ApproximateSums(PairSums):
 
     exact: Exact = field(default=Exact(), kw_only=True)
 
+    def __post_init__(self) -> None:
+        check_instance("exact", self.exact, Exact)
+
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         return self.exact.attraction(kernel, W)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+    def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         return self.exact.at_positions(kernel, Y)
 
 

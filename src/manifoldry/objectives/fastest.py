@@ -5,10 +5,12 @@ from typing import NamedTuple, Self
 
 from manifoldry.objectives.cell_list import CellList, CellSums
 from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.fft_interpolation import FFTInterpolation
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, Kernel
 from manifoldry.objectives.pair_sums import PairSums, Sums, is_matrix
 from manifoldry.objectives.position_sums import PositionSums
+from manifoldry.util.checks import check_count, check_instance, check_positive
 from manifoldry.util.typing import Array, Matrix
 
 _EXACT, _FFT, _CELLS = "exact sums", "interpolation on a mesh", "neighboring cells"
@@ -27,10 +29,13 @@ class _Costs(NamedTuple):
     """Processor time in nanoseconds, measured on one core."""
 
     pair: float = 0.9
+    pair_factor: float = 0.25  # for each pair and factor of its weight
     cell_pair: float = 0.9
+    cell_factor: float = 0.18  # for each pair and factor, a third of the pairs within reach
     cell_point: float = 300.0
     mesh_node: float = 30.0
     mesh_point: tuple[float, ...] = (100.0, 150.0, 500.0)
+    mesh_factor: tuple[float, ...] = (6.0, 20.0, 80.0)  # for each point and factor of its weights
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,13 @@ class Fastest(ApproximateSums):
     fft: FFTInterpolation = field(default_factory=FFTInterpolation)
     cells: CellSums = field(default=CellSums())
 
+    def __post_init__(self) -> None:
+        check_count("exact_up_to", self.exact_up_to, minimum=0)
+        check_positive("max_nodes", self.max_nodes)
+        check_instance("fft", self.fft, FFTInterpolation)
+        check_instance("cells", self.cells, CellSums)
+        super().__post_init__()
+
     def choose(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> ChosenSums:
         """The sums to use for an embedding `Y`, and why."""
         n, d = Y.shape
@@ -76,7 +88,8 @@ class Fastest(ApproximateSums):
             return ChosenSums(self.exact, f"exact: at most exact_up_to={self.exact_up_to} points")
         if d > MAX_COMPILED_DIMENSION:
             return ChosenSums(self.exact, f"exact: more than {MAX_COMPILED_DIMENSION} dimensions")
-        seconds, cells = self._seconds(kernel, Y)
+        factors = weights.n_factors if isinstance(weights, FactoredWeights) else 0
+        seconds, cells = self._seconds(kernel, Y, factors)
         best = min(seconds, key=lambda name: seconds[name])
         others = ", ".join(f"{name} {s:.2g} s" for name, s in seconds.items() if name != best)
         engine = {_EXACT: self.exact, _FFT: self.fft, _CELLS: self.cells}[best]
@@ -95,30 +108,37 @@ class Fastest(ApproximateSums):
             return self.cells.moments_in(chosen.cells, Y, weights)
         return chosen.pair_sums.moments(kernel, Y, weights)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+    def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         n, d = Y.shape
         few = n <= self.exact_up_to
         if few or d > MAX_COMPILED_DIMENSION:
             reason = self.choose(kernel, Y).reason
             return replace(self.exact.at_positions(kernel, Y), reason=reason)
-        return self.fft.at_positions(kernel, Y)
+        return self.fft.at_positions(kernel, Y, factors)
 
     def without_cache(self) -> Self:
         return replace(self, fft=self.fft.without_cache())
 
-    def _seconds(self, kernel: Kernel, Y: Array) -> tuple[dict[str, float], CellList | None]:
-        """Predicted processor time of the alternatives, and the cells if they were computed."""
+    def _seconds(
+        self, kernel: Kernel, Y: Array, factors: int
+    ) -> tuple[dict[str, float], CellList | None]:
+        """Predicted processor time of the alternatives, and the cells if they were computed.
+
+        Factored weights have a number of `factors`; otherwise it is zero.
+        """
         n, d = Y.shape
         costs = _Costs()
-        seconds = {_EXACT: 1e-9 * n**2 * costs.pair}
+        seconds = {_EXACT: 1e-9 * n**2 * (costs.pair + factors * costs.pair_factor)}
         nodes = self.fft.n_nodes(kernel, Y)
         if nodes <= self.max_nodes:
-            seconds[_FFT] = 1e-9 * (n * costs.mesh_point[d - 1] + nodes * costs.mesh_node)
+            point = costs.mesh_point[d - 1] + factors * costs.mesh_factor[d - 1]
+            seconds[_FFT] = 1e-9 * (n * point + nodes * max(factors, 1) * costs.mesh_node)
         least, cells = 1e-9 * n * costs.cell_point, None
         if least < min(seconds.values()):  # sorting the points into cells takes time
             cells = self.cells.cells(kernel, Y)
+            pair = costs.cell_pair + factors * costs.cell_factor
             if cells is not None:
-                seconds[_CELLS] = least + 1e-9 * cells.n_pairs * costs.cell_pair
+                seconds[_CELLS] = least + 1e-9 * cells.n_pairs * pair
         return seconds, cells
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from manifoldry.objectives.exact import ApproximateSums
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.interpolated_sum import InterpolatedSum
-from manifoldry.objectives.mesh import Mesh, MeshKernel, padded_shape
+from manifoldry.objectives.mesh import Mesh, MeshKernel, PointWeights, padded_shape
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.objectives.position_sums import (
@@ -60,9 +61,12 @@ class FFTInterpolation(ApproximateSums):
     min_cells, max_refinement : int, float, default=64, 16.0
         The mesh of a small embedding is finer, to have this many cells along its longest axis, half
         as many in three dimensions, but at most by this factor.
+    max_nodes : float, default=1e7
+        Number of nodes, for each factor of the weights, that are transformed together.
     new_point_nodes : float, default=3.2e7
         Largest mesh for the sums at positions of new points, which takes about 1 GB of memory while
-        it is computed, once. Its spacing is a half of that of a fit, for the Gaussian 1/2.8, in
+        it is computed, once; factored weights have one for every factor, each of which may have as
+        many times fewer nodes. Its spacing is a half of that of a fit, for the Gaussian 1/2.8, in
         three dimensions 1/1.4 and a half, or less, down to an eighth, if a quarter of the nodes
         suffice. If the mesh of the whole embedding would be larger, outlying points, at most 64 and
         1 %, are left out of it, whose sums are exact; if it still would be, all sums are exact.
@@ -87,6 +91,7 @@ class FFTInterpolation(ApproximateSums):
     resolution: float = 0.01
     min_cells: int = 64
     max_refinement: float = 16.0
+    max_nodes: float = 1e7
     new_point_nodes: float = 3.2e7
     new_point_resolution: float = 1e-3
     # The last transforms; embeddings of similar size share them.
@@ -95,6 +100,7 @@ class FFTInterpolation(ApproximateSums):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.spacing is not None:
             check_positive("spacing", self.spacing)
         check_nonnegative("resolution", self.resolution)
@@ -105,29 +111,40 @@ class FFTInterpolation(ApproximateSums):
         if is_matrix(weights):
             return self.exact.sums(kernel, Y, weights)
         mesh = self._mesh(kernel, Y)
-        potential = self._transformed(kernel, mesh).potential(mesh.charges(weights))
-        values, slopes = mesh.values_and_slopes(potential, weights)
+        transformed = self._transformed(kernel, mesh)
+        values, slopes = np.zeros(len(Y)), np.zeros(Y.shape)
+        for group in self._groups(mesh, weights):
+            potential = transformed.potential(mesh.charges(group))
+            more_values, more_slopes = mesh.values_and_slopes(potential, group)
+            values += more_values
+            slopes += more_slopes
         force = (-0.5 * slopes).astype(Y.dtype, copy=False)
         return Sums(values, force, self.resolution)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         if is_matrix(weights):
             return self.exact.moments(kernel, Y, weights)
-        mesh = self._mesh(kernel, Y)
-        charges = mesh.charges(weights)
-        columns = []
-        for axis in range(mesh.d):
-            moment = self._transformed(kernel, mesh, axis)
-            columns.append(mesh.values(moment.potential(charges), weights))
-        return np.maximum(np.stack(columns, axis=1), 0.0).astype(Y.dtype, copy=False)
+        mesh, moments = self._mesh(kernel, Y), np.zeros(Y.shape)
+        for group in self._groups(mesh, weights):
+            charges = mesh.charges(group)
+            for axis in range(mesh.d):
+                moment = self._transformed(kernel, mesh, axis)
+                moments[:, axis] += mesh.values(moment.potential(charges), group)
+        return np.maximum(moments, 0.0).astype(Y.dtype, copy=False)
 
-    def at_positions(self, kernel: Kernel, Y: Array) -> PositionSums:
+    def _groups(self, mesh: Mesh, weights: PointWeights) -> list[PointWeights]:
+        """The weights, or groups of their factors that fit into memory together."""
+        if not isinstance(weights, FactoredWeights):
+            return [weights]
+        return list(weights.groups(max(1, int(self.max_nodes // np.prod(mesh.shape)))))
+
+    def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         Y = np.asarray(Y, dtype=np.float64)
         exact = self.exact.at_positions(kernel, Y)
         for box in (_box(Y), _box(_without_outlying(Y))):
-            spacing = self._fine_spacing(kernel, box)
+            spacing = self._fine_spacing(kernel, box, 1 if factors is None else factors.shape[1])
             if spacing is not None:
-                return self._interpolated(kernel, exact, box, spacing)
+                return self._interpolated(kernel, exact, box, spacing, factors)
         return replace(
             exact,
             reason=f"exact: a mesh over an extent of {extents(Y).max():.3g} would have more than "
@@ -135,10 +152,16 @@ class FFTInterpolation(ApproximateSums):
         )
 
     def _interpolated(
-        self, kernel: Kernel, exact: ExactPositionSums, box: Array, spacing: float
+        self,
+        kernel: Kernel,
+        exact: ExactPositionSums,
+        box: Array,
+        spacing: float,
+        factors: Array | None,
     ) -> InterpolatedPositionSums:
+        charges = 1 if factors is None else factors.shape[1]
         plan_memory(
-            _BYTES_PER_NODE * self._new_point_nodes(kernel, box, spacing),
+            _BYTES_PER_NODE * self._new_point_nodes(kernel, box, spacing) * charges,
             f"a mesh over an embedding of extent {extents(box).max():.3g} for new points",
             "pass a smaller new_point_nodes, or pair_sums=Exact()",
         )
@@ -148,26 +171,32 @@ class FFTInterpolation(ApproximateSums):
         mesh = Mesh.of(np.vstack([exact.Y[inside], ends]), spacing)
         padded = padded_shape(mesh.shape, reach(kernel) / spacing)
         mesh_kernel = MeshKernel.of(_function(kernel, None), spacing, padded)
-        interpolated = InterpolatedSum.of(mesh, mesh_kernel, box, self.new_point_resolution)
-        outlying = None if inside.all() else replace(exact, Y=exact.Y[~inside])
-        return InterpolatedPositionSums(interpolated, exact, outlying)
+        covered = None if factors is None else factors[inside]
+        interpolated = InterpolatedSum.of(
+            mesh, mesh_kernel, box, self.new_point_resolution, covered
+        )
+        if inside.all():
+            return InterpolatedPositionSums(interpolated, exact)
+        outlying = replace(exact, Y=exact.Y[~inside])
+        return InterpolatedPositionSums(interpolated, exact, outlying, inside)
 
-    def _fine_spacing(self, kernel: Kernel, Y: Array) -> float | None:
+    def _fine_spacing(self, kernel: Kernel, Y: Array, charges: int = 1) -> float | None:
         """The finest spacing for which a quarter of the nodes suffice, or the coarsest allowed one.
 
         None if that needs too many nodes. A mesh for new points is computed once, so that it can be
         finer than one that is computed in every step of a fit. It has to be: new points may lie
         between clusters, where sums are small. It may be coarser in three dimensions, where nodes
-        are many.
+        are many. Each node holds several `charges` if weights are factored.
         """
+        most = self.new_point_nodes / charges
         coarsest = self._usual_spacing(kernel) / 2.0 ** (1.5 if _is_gaussian(kernel) else 1.0)
         if Y.shape[1] > 2:
             coarsest *= 2.0**0.5
         spacings = self._spacing(kernel, Y) * 2.0 ** np.arange(-3, 0.25, 0.5)
         for spacing in spacings[spacings < 0.99 * coarsest]:
-            if 4 * self._new_point_nodes(kernel, Y, spacing) <= self.new_point_nodes:
+            if 4 * self._new_point_nodes(kernel, Y, spacing) <= most:
                 return float(spacing)
-        fits = self._new_point_nodes(kernel, Y, coarsest) <= self.new_point_nodes
+        fits = self._new_point_nodes(kernel, Y, coarsest) <= most
         return coarsest if fits else None
 
     def _new_point_nodes(self, kernel: Kernel, Y: Array, spacing: float) -> float:

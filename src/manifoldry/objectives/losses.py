@@ -6,8 +6,8 @@ from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import (
     conditional_weights,
-    joint_weights,
     negative_entropy,
+    summing_to_one,
     without_diagonal,
 )
 from manifoldry.util.checks import check_option
@@ -50,7 +50,7 @@ def elastic(
     >>> round(value, 12), float(abs(gradient).max().round(12))
     (2.0, 0.0)
     """
-    W = joint_weights(affinity, "affinities")
+    W = summing_to_one(affinity, "affinities")  # the objective checks the rest
     return Pairwise(W, GaussianKernel(), Unnormalized(repulsion), weight)
 
 
@@ -115,7 +115,7 @@ def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:
     >>> round(abs(objective.value(np.array([[0.0], [3.0]]))), 12)  # any two points: Q is P
     0.0
     """
-    P = joint_weights(affinity, "affinities")
+    P = summing_to_one(affinity, "affinities")
     return Pairwise(P, GaussianKernel(), Joint(), weight, constant=negative_entropy(P))
 
 
@@ -147,7 +147,7 @@ def tsne(
     >>> round(abs(objective.value(np.array([[0.0], [3.0]]))), 12)  # any two points: Q is P
     0.0
     """
-    P = joint_weights(affinity, "affinities")
+    P = summing_to_one(affinity, "affinities")
     return Pairwise(
         P, StudentKernel(dof), Joint(), weight, exaggeration, constant=negative_entropy(P)
     )

@@ -9,16 +9,18 @@ smooth particle mesh Ewald sums.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import fft
 
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray
 
+PointWeights: TypeAlias = Array | FactoredWeights | None
 _NODES = 4  # nodes around a point along an axis
 # Nodes beyond those that the points need. The kernel has a kink where the ends of the mesh meet,
 # which disturbs the values around it, by a factor of 0.27 less from one node to the next.
@@ -79,51 +81,74 @@ class Mesh:
         """Number of dimensions."""
         return len(self.shape)
 
-    def charges(self, point_charges: Array | None = None) -> Array:
-        """Charges at the nodes: the points' charges, by default one, divided among the nodes."""
-        from manifoldry.objectives.compiled_mesh import spreading
+    def charges(self, weights: PointWeights = None) -> Array:
+        """Charges at the nodes: the points' charges, by default one, divided among the nodes.
 
-        loop, q = spreading(self.d), self._sorted(point_charges)
-        nodes = np.zeros(self._three_axes(self.shape))
+        With factored weights there is a charge for every factor, along the last axis.
+        """
+        loop, inner = self._spreading(weights), self._inner(weights)
+        if self.d == 1:
+            nodes = np.zeros((1, 1, *inner))
+            loop(nodes, 0, 0, len(self.order))
+            return nodes.reshape(inner)
 
         def spread(band: tuple[int, int]) -> Array:
             """Charges of the points in cells lo to hi along the first axis."""
             lo, hi = band
-            part = np.zeros(self._three_axes((hi - lo + _NODES - 1, *self.shape[1:])))
-            loop(self.positions, q, part, lo, self.starts[lo], self.starts[hi])
+            part = np.zeros((1,) * (3 - self.d) + (hi - lo + _NODES - 1, *inner))
+            loop(part, lo, self.starts[lo], self.starts[hi])
             return part
 
-        if self.d == 1:
-            loop(self.positions, q, nodes, 0, 0, len(self.order))
-            return nodes.reshape(self.shape)
-        nodes = nodes.reshape(self.shape)
-        bands = self._bands()
+        nodes, bands = np.zeros((self.shape[0], *inner)), self._bands()
         for (lo, hi), part in zip(bands, map_threads(spread, bands), strict=True):
-            nodes[lo : hi + _NODES - 1] += part.reshape(-1, *self.shape[1:])
+            nodes[lo : hi + _NODES - 1] += part.reshape(-1, *inner)
         return nodes
 
-    def values(self, potential: Potential, point_charges: Array | None = None) -> Array:
+    def values(self, potential: Potential, weights: PointWeights = None) -> Array:
         """The potential at the points, without that of the point itself, (n,)."""
-        return self._gather(potential, point_charges, slopes=False)[0]
+        return self._gather(potential, weights, slopes=False)[0]
 
     def values_and_slopes(
-        self, potential: Potential, point_charges: Array | None = None
+        self, potential: Potential, weights: PointWeights = None
     ) -> tuple[Array, Array]:
         """The same, and its gradient, (n, d)."""
-        values, slopes = self._gather(potential, point_charges, slopes=True)
+        values, slopes = self._gather(potential, weights, slopes=True)
         return values, slopes / self.spacing
 
-    def _gather(
-        self, potential: Potential, point_charges: Array | None, slopes: bool
-    ) -> tuple[Array, Array]:
-        from manifoldry.objectives.compiled_mesh import gathering
+    def _inner(self, weights: PointWeights) -> tuple[int, ...]:
+        """Shape of the charges at the nodes without the first axis, but with the only one."""
+        factors = (weights.n_factors,) if isinstance(weights, FactoredWeights) else ()
+        return (*self.shape[min(1, self.d - 1) :], *factors)
 
-        loop, n = gathering(self.d, slopes), len(self.order)
+    def _spreading(self, weights: PointWeights) -> Callable[..., None]:
+        """The loop over nodes, the number of their first plane, and the points from lo to hi."""
+        if isinstance(weights, FactoredWeights):
+            from manifoldry.objectives.compiled_factors import spreading_factors
+
+            return partial(spreading_factors(self.d), self.positions, self.order, weights.right)
+        from manifoldry.objectives.compiled_mesh import spreading
+
+        return partial(spreading(self.d), self.positions, self._sorted(weights))
+
+    def _gather(
+        self, potential: Potential, weights: PointWeights, slopes: bool
+    ) -> tuple[Array, Array]:
+        n = len(self.order)
         values, derivatives = np.empty(n), np.empty((n if slopes else 0, self.d))
-        nodes, near = (part.reshape(self._three_axes(part.shape)) for part in potential)
-        fixed = self.positions, self._sorted(point_charges), nodes, near
+        first = (1,) * (3 - self.d)
+        nodes, near = (part.reshape(first + part.shape) for part in potential)
+        if isinstance(weights, FactoredWeights):
+            from manifoldry.objectives.compiled_factors import gathering_factors
+
+            points = self.positions, self.order, weights.left, weights.right
+            loop = partial(gathering_factors(self.d, slopes), *points, nodes, near)
+        else:
+            from manifoldry.objectives.compiled_mesh import gathering
+
+            charges = self.positions, self._sorted(weights)
+            loop = partial(gathering(self.d, slopes), *charges, nodes, near, self.order)
         parts = pairwise(n * part // _BANDS for part in range(_BANDS + 1))
-        map_threads(lambda part: loop(*fixed, self.order, values, derivatives, *part), parts)
+        map_threads(lambda part: loop(values, derivatives, *part), parts)
         return values, derivatives
 
     def _sorted(self, point_charges: Array | None) -> Array | None:
@@ -136,10 +161,6 @@ class Mesh:
         cells = self.shape[0] - _NODES + 1
         inner = np.searchsorted(self.starts[: cells + 1], targets)
         return list(pairwise(np.unique([0, *inner, cells]).tolist()))
-
-    @staticmethod
-    def _three_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (1,) * (3 - len(shape)) + tuple(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,18 +206,19 @@ class MeshKernel:
         return cls(transform, padded, near)
 
     def potential(self, charges: Array) -> Potential:
-        """The potential of charges at the nodes."""
+        """The potential of charges at the nodes, or of several, along the last axis."""
         *others, last = self.padded
-        axes, workers = range(len(others) - 1, -1, -1), thread_count()
+        end, axes, workers = len(others), range(len(others) - 1, -1, -1), thread_count()
         # Axis by axis, since the zeros that are added along one axis need not be transformed there.
-        transform = fft.rfft(charges, last, workers=workers)
+        transform = fft.rfft(charges, last, end, workers=workers)
         for axis in axes:
             transform = fft.fft(transform, others[axis], axis, workers=workers, overwrite_x=True)
-        transform *= self.transform
+        several = charges.ndim > len(self.padded)
+        transform *= self.transform[..., None] if several else self.transform
         for axis in reversed(axes):
             transform = fft.ifft(transform, axis=axis, workers=workers, overwrite_x=True)
             transform = transform.take(range(charges.shape[axis]), axis)
-        nodes = fft.irfft(transform, last, workers=workers, overwrite_x=True)
+        nodes = fft.irfft(transform, last, end, workers=workers, overwrite_x=True)
         return Potential(nodes, self.near)
 
 

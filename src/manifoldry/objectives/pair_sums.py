@@ -76,8 +76,13 @@ class PairSums(ABC):
         """Return the attraction with weights `W` as a function of the embedding."""
 
     @abstractmethod
-    def at_positions(self, kernel: Kernel, Y: Array) -> "PositionSums":
-        """Sums over the points `Y` as a function of the position."""
+    def at_positions(
+        self, kernel: Kernel, Y: Array, factors: Array | None = None
+    ) -> "PositionSums":
+        """Sums over the points `Y` as a function of the position.
+
+        If the weights of new points are factored, `factors`, (n, n_factors), are those of `Y`.
+        """
 
     def without_cache(self) -> Self:
         """Return a copy without large arrays that can be recomputed."""

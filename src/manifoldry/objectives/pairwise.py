@@ -14,12 +14,13 @@ from manifoldry.objectives.fastest import default_pair_sums
 from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTerm
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
+from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
-from manifoldry.objectives.weights import entries, pair_weights
+from manifoldry.objectives.weights import entries, pair_weights, with_values
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.validation import canonical, plan_memory, row_blocks
+from manifoldry.util.validation import canonical, plan_matrix, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,13 @@ class NewPointTerms:
     def new_point_weights(self) -> Repulsion | None:
         """Object whose ``rows(X)`` are the weights a of new points X; None if all are one."""
         return self.normalizer.new_point_weights
+
+    def position_sums(self, Y: Array) -> PositionSums:
+        """Sums over the training points, given their positions `Y`, at those of new points."""
+        weights = self.new_point_weights
+        if weights is None or weights.factors is None:
+            return self.pair_sums.at_positions(self.potential, Y)
+        return self.pair_sums.at_positions(self.potential, Y, weights.factors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +162,11 @@ class Pairwise(Objective):
     @cached_property
     def attraction(self) -> sparse.csr_array:
         factor = self.exaggeration * self.kernel.derivative_at_zero
-        return self.affinity if factor == 1 else self.affinity * factor
+        return (
+            self.affinity
+            if factor == 1
+            else with_values(self.affinity, factor * self.affinity.data)
+        )
 
     @cached_property
     def repulsion_at_zero(self) -> Repulsion:
@@ -179,8 +191,18 @@ class Pairwise(Objective):
 
     def with_weight(self, weight: float) -> Self:
         """Return a copy with another weight λ of the repulsion; cached arrays are shared."""
+        return self._with("weight", check_nonnegative("weight", weight))
+
+    def with_exaggeration(self, exaggeration: float) -> Self:
+        """Return a copy with another factor ρ of the attraction; cached arrays are shared."""
+        other = self._with("exaggeration", check_positive("exaggeration", exaggeration))
+        vars(other).pop("attraction", None)  # it includes the factor
+        return other
+
+    def _with(self, name: str, value: float) -> Self:
+        _ = self._attraction_at  # computed before copying, hence once for all copies
         other = copy(self)
-        object.__setattr__(other, "weight", check_nonnegative("weight", weight))
+        object.__setattr__(other, name, value)
         return other
 
     def without_cache(self) -> Self:
@@ -248,8 +270,9 @@ class Pairwise(Objective):
         Typically they are positive at short distances in the data, negative at intermediate ones
         and near zero at long ones.
         """
-        plan_memory(
-            8.0 * self.n**2,
+        plan_matrix(
+            (self.n, self.n),
+            8,
             f"the learned affinity of {self.n} points",
             "call learned_affinity_edges with a sparse pattern",
         )

@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.interpolated_sum import InterpolatedSum
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
@@ -21,6 +23,8 @@ from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
+NewWeights: TypeAlias = Array | FactoredWeights | None
+
 
 class PositionSums(ABC):
     """S(z) = Σⱼ aⱼ·κ(‖z − yⱼ‖²) over fixed points y at any positions z."""
@@ -31,16 +35,19 @@ class PositionSums(ABC):
         """How sums are computed, and why if they are exact."""
 
     @abstractmethod
-    def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
+    def at(self, Z: Array, weights: NewWeights = None, rows: IntArray | None = None) -> LogSums:
         """Sums at the positions `Z`, each independent of the others.
 
-        `weights`, (n_rows, n), are the weights a, by default one; those of a position are in the
-        row given by `rows`, (n_positions,).
+        `weights`, (n_rows, n) or factored, are the weights a, by default one; those of a position
+        are in the row given by `rows`, (n_positions,).
         """
 
 
 class Strips(NamedTuple):
-    """Points sorted into cells of all axes but the last, and along the last axis in each cell."""
+    """Points sorted into cells of the first two axes, and along the last axis in each cell.
+
+    There are no cells along the last axis.
+    """
 
     points: Array  # (d, n)
     order: IntArray
@@ -52,10 +59,10 @@ class Strips(NamedTuple):
     @classmethod
     def of(cls, Y: Array, width: float = 1.0, most: int = 4096) -> "Strips":
         """Sort the points `Y` into cells of a given width, wider if there were more than `most`."""
-        d = Y.shape[1]
+        axes = min(Y.shape[1] - 1, 2)
         low, widths, counts = np.zeros(2), np.ones(2), np.ones(2, dtype=np.intp)
-        number, per_axis = np.zeros(len(Y), dtype=np.intp), int(most ** (1 / max(1, d - 1)))
-        for axis in range(d - 1):
+        number, per_axis = np.zeros(len(Y), dtype=np.intp), int(most ** (1 / max(1, axes)))
+        for axis in range(axes):
             y = Y[:, axis]
             low[axis] = y.min()
             widths[axis] = max(width, float(np.ptp(y)) / (per_axis - 1))
@@ -98,7 +105,9 @@ class ExactPositionSums(PositionSums):
     thread_pairs: int = 2**20
     reason: str = "exact"
 
-    def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
+    def at(self, Z: Array, weights: NewWeights = None, rows: IntArray | None = None) -> LogSums:
+        if isinstance(weights, FactoredWeights):
+            return self._with_factors(Z, weights, np.arange(len(Z)) if rows is None else rows)
         nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
         constants = self._constants if len(Z) * len(self.Y) > self.compile_pairs else None
         if constants is not None:
@@ -110,6 +119,12 @@ class ExactPositionSums(PositionSums):
 
         blocks = row_blocks(len(Z), min(len(self.Y), self.columns), self.cached)
         parts = map_threads(part, blocks)
+        return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _with_factors(self, Z: Array, weights: FactoredWeights, rows: IntArray) -> LogSums:
+        """Sums with weights that are computed for some positions at a time."""
+        blocks = row_blocks(len(Z), len(self.Y))
+        parts = [self.at(Z[block], weights.rows(rows[block])) for block in blocks]
         return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
 
     @cached_property
@@ -146,31 +161,37 @@ class ExactPositionSums(PositionSums):
 
 @dataclass(frozen=True, eq=False)
 class InterpolatedPositionSums(PositionSums):
-    """Sums of unit weights by interpolation where that is accurate, and otherwise exact.
+    """Sums of unit or factored weights by interpolation where it is accurate, and otherwise exact.
 
-    The mesh need not cover points that are `outlying`, whose sums are exact everywhere.
+    The mesh need not cover points that are `outlying`, whose sums are exact everywhere. The factors
+    of the fixed points, if any, are part of the interpolation.
     """
 
     interpolated: InterpolatedSum
     exact: ExactPositionSums
     outlying: ExactPositionSums | None = None
+    inside: NDArray[np.bool_] | None = None
+    """Which points the mesh covers; None for all."""
 
     @property
     def reason(self) -> str:
         mesh = f"interpolation on a mesh of spacing {self.interpolated.spacing:.2g}"
         if self.outlying is None:
             return mesh
-        return f"{mesh}, exact for {len(self.outlying.Y)} outlying points"
+        outlying = len(self.outlying.Y)
+        return f"{mesh}, exact for {outlying} outlying point{'s' if outlying > 1 else ''}"
 
-    def at(self, Z: Array, weights: Array | None = None, rows: IntArray | None = None) -> LogSums:
-        if weights is not None:
+    def at(self, Z: Array, weights: NewWeights = None, rows: IntArray | None = None) -> LogSums:
+        if weights is not None and not isinstance(weights, FactoredWeights):
             return self.exact.at(Z, weights, rows)
-        sums, reliable = self.interpolated.at(Z)
+        sums, reliable = self.interpolated.at(Z, weights, rows)
         if self.outlying is not None:
-            sums = _added(sums, self.outlying.at(Z))
+            outlying = None if weights is None else weights.to(~np.asarray(self.inside))
+            sums = _added(sums, self.outlying.at(Z, outlying, rows))
         rest = np.flatnonzero(~reliable)
         if len(rest):
-            for part, exact in zip(sums, self.exact.at(Z[rest]), strict=True):
+            new = rest if rows is None else rows[rest]
+            for part, exact in zip(sums, self.exact.at(Z[rest], weights, new), strict=True):
                 part[rest] = exact
         return sums
 

@@ -203,6 +203,28 @@ def as_kernel(kernel: str | RegressionKernel) -> RegressionKernel:
     return KERNELS[check_option("kernel", kernel, tuple(KERNELS))]
 
 
+class CompiledConstants(NamedTuple):
+    """Constants of a kernel in compiled loops."""
+
+    power: int
+    """Of 1 − t in a compact kernel; 0 for the Gaussian, -1 for Student's."""
+    tail: float = 0.0
+    """Factor of the Gaussian in a compact kernel."""
+
+
+def compiled_constants(kernel: str | RegressionKernel) -> CompiledConstants | None:
+    """Return the constants of a kernel that has compiled loops, else None."""
+    kernel = as_kernel(kernel)
+    kind = type(kernel)  # a subclass may have another formula
+    if kind is GaussianRegressionKernel:
+        return CompiledConstants(0)
+    if kind is StudentRegressionKernel:
+        return CompiledConstants(-1)
+    if isinstance(kernel, CompactRegressionKernel) and kind in (QuarticKernel, TriweightKernel):
+        return CompiledConstants(2 if kind is QuarticKernel else 3, kernel.tail)
+    return None
+
+
 def centered_embedding(Y: Array, n: int) -> Array:
     """Centered embedding in double precision."""
     Y = check_embedding(Y, n).astype(np.float64, copy=False)

@@ -63,18 +63,20 @@ class RegressionPairs:
 
     def reach(self, kernel: str | RegressionKernel, n: int, n_components: int) -> float:
         """Squared distance, beyond that of the nearest point, from which pairs are left out."""
+        reach = as_kernel(kernel).reach(self.negligible)
         if n <= self.exact_up_to or n_components > self.max_components:
             return np.inf
-        return as_kernel(kernel).reach(self.negligible)
+        return reach
 
     def reason(self, kernel: str | RegressionKernel, n: int, n_components: int) -> str:
         """The pairs that are used for `n` points, and why."""
+        kernel = as_kernel(kernel)
         if n <= self.exact_up_to:
             return f"all pairs: at most exact_up_to={self.exact_up_to} points"
         if n_components > self.max_components:
             return f"all pairs: more than {self.max_components} dimensions"
-        if np.isinf(as_kernel(kernel).reach(self.negligible)):
-            return f"all pairs: the weights of kernel {as_kernel(kernel).name!r} decrease slowly"
+        if np.isinf(kernel.reach(self.negligible)):
+            return f"all pairs: the weights of kernel {kernel.name!r} decrease slowly"
         return f"nearby pairs: weights below {self.negligible:g} of the largest are left out"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.weights import entries, graph_laplacian, joint_weights, without_diagonal
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -16,7 +17,7 @@ from manifoldry.util.validation import (
     check_nonnegative_entries,
     check_square,
     check_symmetric,
-    plan_memory,
+    plan_matrix,
     row_blocks,
 )
 
@@ -59,6 +60,15 @@ class Repulsion(ABC):
             "points only; pass repulsion='uniform' or 'squared_distance' to embed new points"
         )
 
+    @property
+    def factors(self) -> Array | None:
+        """Factors of the training points, (n, n_factors), if the weights of new points have any."""
+        return None
+
+    def of_new_points(self, X: Matrix) -> Array | FactoredWeights:
+        """Weights between new points and training points, factored if there are `factors`."""
+        return self.rows(X)
+
     def without_cache(self) -> Self:
         """Return a copy without arrays that can be recomputed from the data."""
         return self
@@ -74,6 +84,8 @@ class Repulsion(ABC):
 
     def laplacian(self) -> Array:
         """The Laplacian as a dense matrix."""
+        what = f"the dense Laplacian of the repulsion of {self.n} points"
+        plan_matrix((self.n, self.n), 40, what, "pass repulsion='uniform'")
         return self.laplacian_product(np.eye(self.n))
 
 
@@ -266,8 +278,10 @@ def _given(W: Matrix) -> Repulsion:
     """Return a checked copy of a matrix of weights, without diagonal, scaled to sum to one."""
     what = "repulsive weights"
     if not sparse.issparse(W):
-        plan_memory(
-            np.asarray(W).nbytes,
+        given = np.asarray(W)
+        plan_matrix(
+            np.atleast_2d(given).shape[-2:],
+            given.itemsize,
             f"a copy of the {what}",
             "pass them as a sparse matrix, or repulsion='uniform'",
         )

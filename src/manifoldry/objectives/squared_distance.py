@@ -9,7 +9,7 @@ from manifoldry.neighbors.distances import Frame, squared_distances, squared_nor
 from manifoldry.objectives.repulsion import DenseRepulsion, Repulsion
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import plan_memory, row_blocks
+from manifoldry.util.validation import plan_matrix, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +99,9 @@ def squared_distance_weights(
            [0.321, 0.143, 0.   ]], dtype=float32)
     """
     n = X.shape[0]
-    plan_memory(
-        float(n) ** 2 * np.dtype(dtype).itemsize,
+    plan_matrix(
+        (n, n),
+        np.dtype(dtype).itemsize,
         f"repulsion by the squared distances of {n} points",
         "pass repulsion='uniform'",
     )

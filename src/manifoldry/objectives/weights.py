@@ -12,6 +12,7 @@ from manifoldry.util.validation import (
     check_square,
     check_symmetric,
     largest_modulus,
+    row_blocks,
 )
 
 
@@ -26,7 +27,11 @@ def strongest_edges(W: sparse.csr_array, k: int) -> sparse.csr_array:
 
     least, counts = np.empty(W.shape[0]), np.diff(W.indptr)
     run_on_rows(kth_largest, W.shape[0], W.indptr, W.data, k, least)
-    kept = W.data >= np.minimum(np.repeat(least, counts), least[W.indices])
+    return _selected(W, W.data >= np.minimum(np.repeat(least, counts), least[W.indices]))
+
+
+def _selected(W: sparse.csr_array, kept: Array) -> sparse.csr_array:
+    """The entries where the mask `kept` is true."""
     starts = np.concatenate([[0], np.cumsum(kept)])[W.indptr]
     return sparse.csr_array((W.data[kept], W.indices[kept], starts), shape=W.shape)
 
@@ -39,9 +44,14 @@ def pair_weights(W: Matrix, what: str) -> sparse.csr_array:
     return W
 
 
-def joint_weights(W: Matrix, what: str, rounding: float = 1e-6) -> sparse.csr_array:
-    """Check that weights of pairs sum to one up to `rounding`, and return them as CSR."""
-    W = pair_weights(W, what)
+def joint_weights(W: Matrix, what: str) -> sparse.csr_array:
+    """Check that weights of pairs sum to one up to rounding, and return them as CSR."""
+    return summing_to_one(pair_weights(W, what), what)
+
+
+def summing_to_one(W: Matrix, what: str, rounding: float = 1e-6) -> sparse.csr_array:
+    """Check the sum of weights, not that they are symmetric, and return them as CSR."""
+    W = _weights(W, what)
     total = float(W.sum())
     if abs(total - 1) > rounding:
         raise ValueError(f"the {what} sum to {total:.6g} and must sum to 1; divide by their sum")
@@ -86,15 +96,21 @@ def _check_diagonal(W: sparse.csr_array, what: str) -> None:
 
 
 def without_diagonal(W: Matrix) -> sparse.csr_array:
-    """Return `W` as CSR without its diagonal."""
-    C = sparse.coo_array(W)
-    off = C.row != C.col
-    return sparse.csr_array((C.data[off], (C.row[off], C.col[off])), shape=W.shape)
+    """Return a copy of `W` as CSR without its diagonal."""
+    W = sparse.csr_array(W)
+    rows = np.repeat(np.arange(W.shape[0], dtype=W.indices.dtype), np.diff(W.indptr))
+    return _selected(W, rows != W.indices)
 
 
 def negative_entropy(P: Matrix) -> float:
     """Σ p log p."""
-    return float(xlogy(P.data, P.data).sum())
+    blocks = row_blocks(P.nnz, 1, budget=2**20)
+    return sum(float(xlogy(P.data[block], P.data[block]).sum()) for block in blocks)
+
+
+def with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
+    """The same pattern with other values; index arrays are shared."""
+    return sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
 
 
 def entries(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:

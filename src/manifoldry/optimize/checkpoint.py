@@ -33,7 +33,8 @@ class Checkpoint(Callback):
     that of the file ended, so that a script that was interrupted only has to be run again: the
     result is the same, bit for bit, with the same number of threads. The neighbor graph and the
     start are computed again; pass a :class:`~manifoldry.NeighborGraph` to ``fit`` to save that
-    time. A file of other data or other parameters is refused.
+    time. A file of other data or other parameters is refused. With ``verbose=True`` the estimator
+    says how many steps the file has.
 
     A search continues at its last saved step, with the velocity of :class:`Momentum` or the memory
     of :class:`LBFGS`. With guidance, or an optimizer from elsewhere that has no ``saved_state``, it
@@ -47,7 +48,7 @@ class Checkpoint(Callback):
     Parameters
     ----------
     path : str or path
-        The file, in the npz format of NumPy.
+        The file, in the npz format of NumPy. The folder must exist; ``~`` is the home folder.
     every_seconds : float, default=300.0
         Time between two checkpoints, which are written after a step; 0 for one after every step.
     resume : bool, default=True
@@ -75,16 +76,18 @@ class Checkpoint(Callback):
         if not isinstance(self.path, str | os.PathLike):
             raise TypeError(f"path={self.path!r} must be the path of a file; pass a string")
 
+    @property
+    def file(self) -> Path:
+        """The path, with ``~`` replaced by the user's home folder."""
+        return Path(self.path).expanduser()
+
     def open(self, fit: Mapping[str, str]) -> "SavedSearches":
         """The searches in the file, or none if the fit starts anew.
 
         `fit` describes the data and the parameters; those of the file must be the same.
         """
-        path = Path(self.path)
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"{path.parent} is not a folder; make it, or pass another path")
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder; pass the path of a file")
+        path = self.file
+        _check_writable(path)
         if not (self.resume and path.exists()):
             return SavedSearches(dict(fit))
         saved = SavedSearches.read(path)
@@ -99,6 +102,28 @@ class Checkpoint(Callback):
                 "fit had, or another path, or Checkpoint(path, resume=False) to overwrite it"
             )
         return saved
+
+
+def _check_writable(path: Path) -> None:
+    """Raise an error if a checkpoint cannot be written: the first one may be due much later."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} is not a folder; make it, or pass another path")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; pass the path of a file")
+    part = _part(path)
+    try:
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise type(error)(
+            f"{path} cannot be written, since {part} cannot be made ({error.strerror}); make the "
+            "folder writable, or pass another path"
+        ) from error
+
+
+def _part(path: Path) -> Path:
+    """The file that is written first, and then replaces the checkpoint."""
+    return path.with_name(path.name + ".part")
 
 
 def _short(text: str | None, length: int = 80) -> str:
@@ -128,7 +153,7 @@ class SavedSearches:
         for i, solution in enumerate(self.finished):
             arrays |= _named(str(i), vars(solution))
         arrays |= _named(_CURRENT, self.state or {})
-        part = path.with_name(path.name + ".part")
+        part = _part(path)
         with part.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
             file.flush()

@@ -1,7 +1,7 @@
 """Solvers for sparse positive definite systems, chosen by estimated cost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
@@ -10,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse, estimated_fill
 from manifoldry.eigen.lobpcg import Preconditioner, inverse_diagonal, multigrid
 from manifoldry.optimize.polynomial_inverse import ChebyshevInverse
+from manifoldry.util.local_matrix import LocalMatrix
 from manifoldry.util.memory import available_memory
 from manifoldry.util.sparse_products import product
 from manifoldry.util.threads import one_blas_thread
@@ -82,9 +83,15 @@ class AutoInverse:
 
     def invert(self, A: sparse.csr_array) -> DefiniteInverse:
         """Return a solver for `A`, and why it was chosen."""
-        n = A.shape[0]
+        n, local = A.shape[0], LocalMatrix.of(A)
         if n <= self.factor_up_to:
             return self._factorized(A, f"{n} points")
+        found = self._for_many_points(local.matrix)
+        if local.order is None:
+            return found
+        return replace(found, solve=lambda B: local.restored(found.solve(local.sorted(B))))
+
+    def _for_many_points(self, A: sparse.csr_array) -> DefiniteInverse:
         if self.iterations(A) > self.quick_iterations:
             fill = estimated_fill(A, ball=self.ball)
             sizes = f"a sparse factor has about {fill:.1e} entries, the matrix {A.nnz:.1e}"

@@ -16,7 +16,7 @@ from manifoldry.util.validation import (
     check_square,
     check_symmetric,
     largest_modulus,
-    plan_memory,
+    plan_matrix,
     read_array,
     read_rows,
 )
@@ -178,7 +178,7 @@ def _gaussian(X: Any, gamma: float | None) -> Array:
     """exp(−gamma·d²) of all pairs of points, with ones on the diagonal."""
     X = read_rows(X, least=2)
     n = X.shape[0]
-    plan_memory(16.0 * n * n, f"a guidance matrix of {n} points", "guide by the neighbor graph")
+    plan_matrix((n, n), 16, f"a guidance matrix of {n} points", "guide by the neighbor graph")
     gamma = neighborhood_gamma(X) if gamma is None else check_positive("gamma", gamma)
     return median_rbf(X, gamma).matrix(X)
 

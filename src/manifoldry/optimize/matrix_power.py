@@ -10,7 +10,7 @@ from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.optimize.guidance_matrix import extreme_eigenvalues
 from manifoldry.util.arrays import namespace
 from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import plan_memory
+from manifoldry.util.validation import plan_matrix
 
 
 def eigenvalue_factor(M: Matrix) -> Array:
@@ -27,7 +27,7 @@ def eigenvalue_factor(M: Matrix) -> Array:
     """
     n = M.shape[0]
     remedy = "guide by the sparse neighbor graph, or use whole powers"
-    plan_memory(32.0 * n * n, f"the eigenvectors of a guidance matrix of order {n}", remedy)
+    plan_matrix((n, n), 32, f"the eigenvectors of a guidance matrix of order {n}", remedy)
     values, vectors = np.linalg.eigh(M.toarray() if sparse.issparse(M) else M)
     positive = values > n * np.finfo(float).eps * values[-1]
     return np.asarray(vectors[:, positive] * np.sqrt(values[positive]))

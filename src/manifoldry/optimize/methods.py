@@ -5,16 +5,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
 from manifoldry.exceptions import ConvergenceWarning, warn
-from manifoldry.optimize.descent import (
-    Descent,
-    LineSearchDescent,
-    Move,
-    NoStep,
-    SearchDirection,
-    Stepper,
-)
+from manifoldry.optimize.descent import Descent, Move, NoStep, Stepper
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
+from manifoldry.optimize.line_search_descent import LineSearchDescent, SearchDirection
 from manifoldry.optimize.optimizer import Evaluator, Point, SearchState
 from manifoldry.util.arrays import cast, hstack_columns, inner, namespace, norm
 from manifoldry.util.checks import (
@@ -46,7 +40,7 @@ class GradientDescent(LineSearchDescent):
     stopping : Stopping, default=Stopping()
         Stopping criteria.
     initial_step, max_growth
-        Initial trial lengths; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
+        Initial trial lengths; see :class:`.LineSearchDescent`.
 
     Examples
     --------
@@ -76,7 +70,7 @@ class ConjugateGradient(LineSearchDescent):
     stopping : Stopping, default=Stopping()
         Stopping criteria.
     initial_step, max_growth
-        Initial trial lengths; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
+        Initial trial lengths; see :class:`.LineSearchDescent`.
 
     Examples
     --------
@@ -163,7 +157,7 @@ class LBFGS(LineSearchDescent):
         Smallest cosine of the angle between a step and its change of gradient; steps below it
         contain no curvature information and are not stored.
     initial_step, max_growth
-        Initial trial lengths; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
+        Initial trial lengths; see :class:`.LineSearchDescent`.
 
     Examples
     --------

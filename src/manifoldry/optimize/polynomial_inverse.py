@@ -80,7 +80,9 @@ class ChebyshevInverse:
         """The matrix without its weak edges; the sums of its rows are unchanged."""
         if self.n_neighbors is None:
             return A
-        W = strongest_edges(without_diagonal(-A), self.n_neighbors)
+        W = without_diagonal(A)
+        W.data *= -1
+        W = strongest_edges(W, self.n_neighbors)
         return sparse.csr_array(graph_laplacian(W) + sparse.diags_array(A.sum(axis=1)))
 
     def _iterate(self, A: sparse.csr_array, inverse: Array, R: Array) -> Array:

@@ -73,7 +73,7 @@ def _evenly_spread(
     found = []
     for rows in component_rows(component):
         few = min(max(min_per_component, round(count * len(rows) / len(component))), len(rows))
-        found.append(farthest_points(lengths, rows, few, int(rng.choice(rows)))[0])
+        found.append(farthest_points(lengths, rows, few, int(rng.choice(rows))))
     return np.concatenate(found)
 
 

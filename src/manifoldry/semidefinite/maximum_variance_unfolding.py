@@ -1,21 +1,18 @@
 """Maximum variance unfolding."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
-from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.extension.base import Extension
 from manifoldry.extension.from_distances import Triangulation
-from manifoldry.extension.layout import Layout, component_labels, component_rows
+from manifoldry.extension.layout import component_labels, component_rows
 from manifoldry.extension.local import Barycentric
-from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
+from manifoldry.iterative.base import IterativeEmbedder, SearchResult
 from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.neighbors.distances import check_range
@@ -30,9 +27,10 @@ from manifoldry.semidefinite.edge_lengths import (
 )
 from manifoldry.semidefinite.landmarks import landmark_interpolation, unfold_by_landmarks
 from manifoldry.semidefinite.multipliers import MethodOfMultipliers
+from manifoldry.semidefinite.posed_unfolding import PosedUnfolding, UnfoldingSearchResult
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
-from manifoldry.semidefinite.unfolding_result import Round, UnfoldingResult
+from manifoldry.semidefinite.unfolding_result import Round
 from manifoldry.spectral.base import store_spectrum
 from manifoldry.spectral.gram import PosedMap
 from manifoldry.spectral.posed import all_coincide_message, connected_graph
@@ -42,7 +40,6 @@ from manifoldry.util.checks import (
     check_count,
 )
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import split_by_label
 
 
 @shared_docs
@@ -178,6 +175,10 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     (2, True, True)
     """
 
+    rank_: int
+    unfolded_: Array
+    map_edge_error_: float
+
     _to_converge = (
         "raise max_iter, or n_landmarks if landmarks are used; or relax the constraint: pass "
         "constraint='at_most', or an EdgeConstraint with a larger tolerance, slack=0.01 or "
@@ -242,7 +243,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             return 0.0  # violations have a finite cost
         return min(self._method().squared_tol, EdgeConstraint.of(self.constraint).interval[1] / 2)
 
-    def _pose(self, data: Input) -> "PosedUnfolding":
+    def _pose(self, data: Input) -> PosedUnfolding:
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
         components = self._policy().components(graph.components()[1])
@@ -282,7 +283,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             return slack
         return 0.0 if self.n_landmarks is None else 1e-3  # landmarks cannot preserve all lengths
 
-    def _start(self, posed: "PosedUnfolding") -> Array:
+    def _start(self, posed: PosedUnfolding) -> Array:
         return unfolding_start(
             self._method().init,
             posed.data,
@@ -293,12 +294,12 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             posed.rng,
         )
 
-    def _phases(self, posed: "PosedUnfolding") -> list[Phase]:
+    def _phases(self, posed: PosedUnfolding, start: Array) -> list[Phase]:
         return [Phase("unfolding", None, None, parameter="penalty")]  # not predictable
 
     def _search(
-        self, posed: "PosedUnfolding", start: Array, monitor: Monitor
-    ) -> "UnfoldingSearchResult":
+        self, posed: PosedUnfolding, start: Array, monitor: Monitor
+    ) -> UnfoldingSearchResult:
         problem, method, rng = posed.objective, self._method(), posed.rng
         unit, k = problem.edges.unit, self.n_components_
 
@@ -331,7 +332,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         check_at_most("n_landmarks", count, n_distinct, "the number of different points")
 
-    def _interpolation(self, posed: "PosedUnfolding") -> Array:
+    def _interpolation(self, posed: PosedUnfolding) -> Array:
         """The weights with which distinct points are interpolated between landmarks."""
         X: Any = posed.graph.index.points
         count, least = check_count("n_landmarks", self.n_landmarks), self.n_components_ + 1
@@ -339,12 +340,13 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             X[posed.distinct.first], posed.objective, count, posed.rng, least
         )
 
-    def _store(self, posed: "PosedUnfolding", result: Any, monitor: Monitor) -> None:
+    def _store(self, posed: PosedUnfolding, result: Any, monitor: Monitor) -> None:
         Y = posed.laid_out(result.solution.embedding)
         laid_out = replace(result, solution=replace(result.solution, embedding=Y))
         super()._store(posed, laid_out, monitor)
         self.component_labels_ = posed.labels
-        self._store_evidence(posed, result.unfolding)
+        for name, value in posed.fitted_attributes(result.unfolding, self.embedding_).items():
+            setattr(self, name, value)
         missing = self.n_components_ - self.rank_
         if missing > 0:
             warn(
@@ -359,30 +361,6 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     def _warn_about(self, solution: Solution) -> None:
         if not solution.converged:
             super()._warn_about(solution)
-
-    def _store_evidence(
-        self, posed: "PosedUnfolding", result: UnfoldingResult, noticeable: float = 0.01
-    ) -> None:
-        """Store the quality of the solution; `dimension_hint_` counts `noticeable` fractions."""
-        problem, distinct = posed.objective, posed.distinct
-        edges, squared = problem.edges, problem.edges.unit**2
-        self.variance_, self.variance_bound_ = result.variance * squared, result.bound * squared
-        self.gap_ = result.gap
-        errors = edges.errors(result.map)
-        self.mean_edge_error_, self.max_edge_error_ = float(errors.mean()), float(errors.max())
-        shown = self.embedding_[distinct.first].astype(np.float64) / edges.unit
-        self.map_edge_error_ = float(edges.errors(shown).mean())
-        largest = np.bincount(problem.component).argmax()  # without duplicates
-        values, _ = principal(problem, result.map, np.flatnonzero(problem.component == largest))
-        self.eigenvalues_ = values * squared
-        self.explained_variance_ratio_ = values / values.sum()
-        self.rank_ = len(values)
-        self.unfolded_ = posed.laid_out(posed.flattened(result.map, self.rank_))
-        self.dimension_hint_ = int((self.explained_variance_ratio_ > noticeable).sum())
-        self.edges_, self.multipliers_ = distinct.first[edges.ends], result.multipliers
-        kinds = [(name, int if name in ("steps", "rank") else float) for name in Round._fields]
-        self.rounds_ = np.array(result.rounds, dtype=kinds)
-        self.rounds_["variance"] *= squared
 
     def pose(self, X: Any) -> PosedMap:
         """Unfold `X`, and return the eigenproblem of the Gram matrix of the solution.
@@ -406,7 +384,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         store_spectrum(self, posed, spectra)
         self._adopt(posed, spectra)
 
-    def _extend(self, posed: "PosedUnfolding", result: SearchResult) -> Extension:
+    def _extend(self, posed: PosedUnfolding, result: SearchResult) -> Extension:
         return self._formula(posed.graph, self.embedding_)
 
     def _formula(self, graph: NeighborGraph, Y: Array, reg: float = 1e-3) -> Extension:
@@ -415,47 +393,6 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         if euclidean and graph.index.points is not None:
             return Barycentric(graph, Y, reg, self.component_labels_)
         return Triangulation(graph, Y, self.component_labels_)
-
-
-@dataclass(frozen=True, eq=False)
-class PosedUnfolding(PosedSearch):
-    """The unfolding problem of the distinct points, and where they lie in the data."""
-
-    objective: FreeUnfolding
-    distinct: DistinctPoints
-    labels: IntArray  # connected component of each point, -1 if it is left out
-
-    def flattened(self, R: Array, n_components: int) -> Array:
-        """Coordinates of all points along the principal axes of their component, about its mean."""
-        Y = np.zeros((len(R), n_components))
-        for rows in split_by_label(self.objective.component):
-            _, turned = principal(self.objective, R, rows)
-            kept = turned[:, :n_components]
-            Y[rows, : kept.shape[1]] = kept
-        return self.distinct.expand(Y) * self.objective.edges.unit
-
-    def laid_out(self, Y: Array) -> Array:
-        """The coordinates with components at their relative positions in the data."""
-        layout = Layout.of(self.labels, Y, self.data.geometry, preserves_scale=True)
-        return layout.place(Y, self.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class UnfoldingSearchResult(SearchResult):
-    """The result of the search, with the result of the method of multipliers."""
-
-    unfolding: UnfoldingResult | None = None
-
-
-def principal(
-    problem: FreeUnfolding, R: Array, rows: IntArray, negligible: float = 1e-6
-) -> tuple[Array, Array]:
-    """Variance along the principal axes of a component, and the coordinates along them."""
-    centered = problem.centered(R)[rows]
-    values, axes = np.linalg.eigh(centered.T @ (problem.multiplicity[rows, None] * centered))
-    values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
-    kept = values > negligible * values[0] if len(values) else []
-    return values[kept], fixed_signs(centered @ axes[:, kept])
 
 
 MVU = MaximumVarianceUnfolding

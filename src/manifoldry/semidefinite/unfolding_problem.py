@@ -7,7 +7,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.eigen import (
     Auto,
@@ -19,6 +18,7 @@ from manifoldry.eigen import (
 )
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.extension.layout import component_rows
+from manifoldry.neighbors.shortest_paths import path_lengths_from
 from manifoldry.objectives.base import Objective, check_embedding
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import cheapest_filter
@@ -315,7 +315,7 @@ class FreeUnfolding(UnfoldingProblem):
         total = 0.0
         for rows in component_rows(self.component):
             sources = rows[spread_rows(len(rows), self.sources)]
-            paths = dijkstra(self.edges.lengths, indices=sources)[:, rows]
+            paths = path_lengths_from(self.edges.lengths, sources)[:, rows]
             total += float(self.multiplicity[rows].sum() * (paths**2).mean()) / 2
         return total / 2
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity.dense import Centered, RawKernel
+from manifoldry.affinity.dense import Centered, GivenKernel, RawKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
 from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
@@ -16,15 +16,19 @@ from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.centered_squares import CenteredSquares
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     largest_modulus,
+    plan_matrix,
     plan_memory,
     power_of_two_scale,
     square_tiles,
 )
+
+FEWER = "fit a sample of the points and transform the others"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +162,14 @@ class KernelGram:
         problem = SpectralProblem(K, "largest", deflate=np.ones(len(K)), scale="sqrt_eigenvalue")
         return cls(kernel, problem, unit)
 
+    @classmethod
+    def of_distances(cls, D: Array, unit: float) -> "KernelGram":
+        """Center −½·(d/unit)² for a symmetric matrix of distances, without a copy of it."""
+        K = CenteredSquares(D, unit)
+        kernel = Centered(GivenKernel(len(D)), K.column_means, K.grand_mean)
+        problem = SpectralProblem(K, "largest", deflate=np.ones(len(D)), scale="sqrt_eigenvalue")
+        return cls(kernel, problem, unit)
+
     def extend(self, spectrum: Spectrum) -> Nystrom:
         """Return Nyström's formula, which is exact at the training points."""
         return Nystrom(self.kernel, spectrum.dual_vectors * self.unit, self.unit)
@@ -165,7 +177,8 @@ class KernelGram:
     def loss(self, spectrum: Spectrum) -> float:
         """Return the strain divided by the squared norm of the kernel matrix."""
         K = self.problem.operator
-        return gram_residual(spectrum, float(np.vdot(K, K)))
+        implicit = isinstance(K, CenteredSquares)
+        return gram_residual(spectrum, K.squared_norm() if implicit else float(np.vdot(K, K)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,9 +297,9 @@ def _symmetrize(K: Array, largest: float, rounding: float = 1e-5) -> None:
         K[rows, columns], K[columns, rows] = mean, mean.T
 
 
-def check_gram_memory(n: int, n_matrices: float = 4.5, remedy: str = "use fewer points") -> None:
-    """Raise an error if `n_matrices` n × n matrices, which the decomposition needs, do not fit."""
-    plan_memory(8.0 * n_matrices * n * n, f"the Gram matrix of {n} points", remedy)
+def check_gram_memory(n: int, n_matrices: float = 4.5, remedy: str = FEWER) -> None:
+    """Plan `n_matrices` n × n matrices, which the decomposition needs."""
+    plan_matrix((n, n), 8 * n_matrices, f"the Gram matrix of {n} points", remedy)
 
 
 def _centered_product(F: Matrix) -> Array:

@@ -11,9 +11,13 @@ from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
+from manifoldry.eigen import Dense, EigenSolver, Spectra, SpectralProblem, resolve_solver
 from manifoldry.extension.base import Extension
-from manifoldry.extension.from_distances import GeodesicExtension, gower_kernel
+from manifoldry.extension.from_distances import (
+    GeodesicExtension,
+    gower_kernel,
+    training_coordinates,
+)
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
@@ -25,7 +29,10 @@ from manifoldry.spectral.posed import Posed, connected_graph
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator, check_count, check_option
 from manifoldry.util.typing import Array, IntArray, RandomState
-from manifoldry.util.validation import power_of_two_scale, spread_rows
+from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_rows
+
+# Number of points above which the centered matrix is not stored beside the distances.
+IMPLICIT_ABOVE = 4096
 
 
 @shared_docs
@@ -38,6 +45,7 @@ class Isomap(SpectralEmbedder):
     recovered with its distances; holes distort the embedding, and a single edge between layers
     that are far apart on the manifold (a short circuit) can distort it completely. Saved models do
     not contain the geodesic distances: a loaded one computes them again in its first `transform`.
+    More than 2²⁴ distances, as between 4097 points, are in single precision.
 
     Parameters
     ----------
@@ -76,8 +84,8 @@ class Isomap(SpectralEmbedder):
         Indices of the landmarks.
     residual_variance_ : array of shape (n_components,)
         1 − R² between geodesic distances and distances in the embedding, for the first 1, 2, ...
-        coordinates, from up to 1000 points of the largest connected component. It stops decreasing
-        at the dimension of the manifold.
+        coordinates, from up to 1000 points and landmarks of the largest connected component. It
+        stops decreasing at the dimension of the manifold.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
@@ -161,7 +169,10 @@ class Isomap(SpectralEmbedder):
     def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))
         if self.n_landmarks is None:
-            check_gram_memory(n, remedy="pass n_landmarks to use fewer points")
+            # Of many points only the distances are stored, in single precision.
+            lean = n > IMPLICIT_ABOVE and not isinstance(resolve_solver(self.eigen_solver), Dense)
+            remedy = "pass n_landmarks to use fewer points"
+            check_gram_memory(n, n_matrices=0.6 if lean else 4.5, remedy=remedy)
             return
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         if count > n:
@@ -212,7 +223,8 @@ class PosedGeodesics(Posed):
     @cached_property
     def unit(self) -> float:
         D = self.geodesics.distances
-        unit = power_of_two_scale(D[np.isfinite(D)])
+        blocks = row_blocks(len(D), D.shape[1], budget=2**20)
+        unit = max(power_of_two_scale(D[block][np.isfinite(D[block])]) for block in blocks)
         check_range(unit)
         return unit
 
@@ -238,6 +250,8 @@ class PosedGeodesics(Posed):
         return found
 
     def _gram(self, rows: IntArray, columns: IntArray) -> KernelGram:
+        if len(rows) == self.data.n_samples > IMPLICIT_ABOVE:
+            return KernelGram.of_distances(self.geodesics.distances, self.unit)
         K = gower_kernel(self.geodesics.distances[np.ix_(rows, columns)], self.unit)
         return KernelGram.of(GivenKernel(len(columns)), K, self.unit)
 
@@ -246,12 +260,11 @@ class PosedGeodesics(Posed):
         return [gram.problem for gram in self.grams]
 
     def coordinates(self, spectra: Spectra) -> Array:
-        D, Y = self.geodesics.distances, np.zeros((self.data.n_samples, spectra.k))
+        Y = np.zeros((self.data.n_samples, spectra.k))
         for rows, columns, gram, spectrum in zip(
             self.rows_by_component, self.columns, self.grams, spectra.padded, strict=True
         ):
-            K = gower_kernel(D[np.ix_(rows, columns)], self.unit)
-            Y[rows] = gram.extend(spectrum).transform(K)
+            Y[rows] = training_coordinates(self.geodesics, rows, columns, gram.extend(spectrum))
         return Y
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> GeodesicExtension:
@@ -271,11 +284,14 @@ class PosedGeodesics(Posed):
     def _residual_variance(self, Y: Array, sample: int = 1000) -> Array:
         """Return 1 − R² between geodesic and embedded distances for each number of coordinates.
 
-        Uses the pairs of up to `sample` points of the largest component with its landmarks.
+        Uses the pairs of up to `sample` points of the largest component with as many landmarks.
         """
-        rows = self.rows_by_component[0][spread_rows(len(self.rows_by_component[0]), sample)]
-        geodesic = self.geodesics.distances[np.ix_(rows, self.columns[0])].ravel()
-        targets = Y[self.problem_rows[0]]
+        rows, columns = (
+            whole[spread_rows(len(whole), sample)]
+            for whole in (self.rows_by_component[0], self.columns[0])
+        )
+        geodesic = self.geodesics.distances[np.ix_(rows, columns)].ravel()
+        targets = Y[self.geodesics.targets[columns]]
         out = np.ones(Y.shape[1])
         for k in range(Y.shape[1]):
             on_map = cdist(Y[rows, : k + 1], targets[:, : k + 1]).ravel()

@@ -35,6 +35,7 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_components
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import plan_matrix
 
 
 @shared_docs
@@ -293,6 +294,8 @@ def laplacian(W: Matrix, dense: float = 0.3) -> Matrix:
     nonzero = W.nnz if sparse.issparse(W) else np.count_nonzero(W)
     if nonzero <= dense * len(degree) ** 2:
         return sparse.csr_array(sparse.diags_array(degree) - sparse.csr_array(W))
+    what = f"the Laplacian of a nearly full graph of {len(degree)} points"
+    plan_matrix(W.shape, 32, what, "use fewer neighbors or fewer points")  # with a factor
     L = -(W.toarray() if sparse.issparse(W) else W)
     L[np.diag_indices_from(L)] += degree
     return L

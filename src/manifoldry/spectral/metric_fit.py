@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.shortest_paths import path_lengths_from
 from manifoldry.optimize.interior_point import smat, svec_outer
 from manifoldry.optimize.semidefinite_quadratic import SemidefiniteQuadratic
 from manifoldry.util.cached import cached_property
@@ -119,7 +119,7 @@ class MetricFit:
         lengths, unit = self._paths
         Z = Z[rows] / unit
         sources = _central_points(Z)
-        paths = dijkstra(lengths, indices=rows[sources])[:, rows]
+        paths = path_lengths_from(lengths, rows[sources])[:, rows]
         direct = np.linalg.norm(Z - Z[sources][:, None], axis=2)
         known = np.isfinite(paths) & (paths > self.min_length)  # not between identical rows
         return np.where(known, direct, 0.0) / np.where(known, paths, 1.0)

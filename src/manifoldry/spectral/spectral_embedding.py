@@ -30,7 +30,7 @@ from manifoldry.spectral.posed import (
 )
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import IntArray, Matrix, RandomState
-from manifoldry.util.validation import plan_memory
+from manifoldry.util.validation import plan_matrix
 
 # Names of affinities, and what connects a disconnected graph of each.
 _AFFINITIES = {
@@ -157,7 +157,8 @@ class SpectralEmbedding(LaplacianEigenmaps):
                 "NeighborGraph; pass the data"
             )
         n = data.n_samples
-        plan_memory(64.0 * n * n, f"the weights of all pairs of {n} points", "use fewer points")
+        remedy = "pass affinity='nearest_neighbors'"
+        plan_matrix((n, n), 64, f"the weights of all pairs of {n} points", remedy)
         self.neighbor_search_ = "none: all pairs have a weight"
         W, new_weights = self._evaluated(data.rows)
         self._self_weights = W.diagonal().copy()

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 
 class NotEnoughMemoryError(MemoryError):
@@ -16,16 +17,27 @@ class NotEnoughMemoryError(MemoryError):
         return f"{self.need}; {self.remedy}"
 
 
+_REMEDY: ContextVar[str | None] = ContextVar("remedy of memory errors", default=None)
+
+
 @contextmanager
 def memory_remedy(remedy: str) -> Iterator[None]:
-    """Replace the remedy of memory errors inside this context.
+    """Replace the remedy of errors and warnings about memory inside this context.
 
     For estimators that use parts of others, without having their parameters.
     """
+    outer = _REMEDY.set(_REMEDY.get() or remedy)
     try:
         yield
     except NotEnoughMemoryError as error:
         raise NotEnoughMemoryError(error.need, remedy) from None
+    finally:
+        _REMEDY.reset(outer)
+
+
+def replaced_remedy(remedy: str) -> str:
+    """The remedy set by the outermost :func:`memory_remedy`, or `remedy` if there is none."""
+    return _REMEDY.get() or remedy
 
 
 def available_memory() -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.exceptions import LargeMatrixWarning, warn
 from manifoldry.util.array_like import (
     annotated_of,
     array_like,
@@ -15,11 +16,16 @@ from manifoldry.util.array_like import (
     is_annotated,
     is_layer,
 )
-from manifoldry.util.memory import NotEnoughMemoryError, available_memory
+from manifoldry.util.memory import NotEnoughMemoryError, available_memory, replaced_remedy
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 # Tolerance of checks of symmetry and zero diagonals, relative to the largest entry.
 ROUNDING = 1e-6
+# A matrix of all pairs of more points is announced by a warning before it is computed.
+ANNOUNCED_ABOVE = 20_000
+# Plans of so few bytes are not compared with the free memory: to read how much is free takes half a
+# millisecond, which is a quarter of the time of a fit to a hundred points.
+SMALL_PLAN = 2**24
 
 
 def check_not_masked(X: Any) -> None:
@@ -182,7 +188,7 @@ def check_symmetric(X: Matrix, what: str, rounding: float = ROUNDING) -> None:
     """Raise ValueError if a matrix differs from its transpose by more than rounding."""
     largest = largest_modulus(X)
     if sparse.issparse(X):
-        difference = largest_modulus(X - X.T)
+        difference = largest_asymmetry(X)
     else:
         tiles = square_tiles(len(X))
         difference = max((largest_modulus(X[i, j] - X[j, i].T) for i, j in tiles), default=0.0)
@@ -191,6 +197,16 @@ def check_symmetric(X: Matrix, what: str, rounding: float = ROUNDING) -> None:
             f"precomputed {what} must be symmetric; entries differ from the transpose by up to "
             f"{difference:.3g}; pass (A + A.T) / 2 if the difference is noise"
         )
+
+
+def largest_asymmetry(X: Matrix, compile_above: float = 1e6) -> float:
+    """Largest difference between a sparse matrix and its transpose."""
+    if X.nnz <= compile_above:
+        return largest_modulus(X - X.T)
+    from manifoldry.util.compiled import asymmetry
+
+    X = canonical(sparse.csr_array(X))  # compared without a transpose in memory
+    return float(asymmetry(X.indptr, X.indices, X.data, X.indptr[:-1].copy()))
 
 
 def check_zero_diagonal(D: Array, rounding: float = ROUNDING) -> None:
@@ -210,13 +226,27 @@ def largest_modulus(X: Matrix) -> float:
 
 
 def plan_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Raise MemoryError if `n_bytes` exceeds the available memory."""
+    """Raise MemoryError if `n_bytes`, unless they are few, exceed the available memory."""
+    if n_bytes <= SMALL_PLAN:
+        return
     available = available_memory()
     if available is not None and n_bytes > available:
         need = (
             f"{what} needs about {n_bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are free"
         )
         raise NotEnoughMemoryError(need, remedy)
+
+
+def plan_matrix(shape: tuple[int, int], bytes_per_entry: float, what: str, remedy: str) -> None:
+    """Plan memory for a dense matrix, and warn if it is large, with its size and the remedy.
+
+    Large are those with more entries than there are pairs of `ANNOUNCED_ABOVE` points.
+    """
+    n_bytes = bytes_per_entry * float(shape[0]) * shape[1]
+    plan_memory(n_bytes, what, remedy)
+    if float(shape[0]) * shape[1] > ANNOUNCED_ABOVE**2:
+        size = f"{what} needs about {n_bytes / 2**30:.1f} GiB of memory"
+        warn(f"{size}; if that is too much, {replaced_remedy(remedy)}", LargeMatrixWarning)
 
 
 def square_tiles(n: int, side: int = 512) -> list[tuple[slice, slice]]:

@@ -1,0 +1,81 @@
+"""Weights of pairs as products of a few factors per point, whose sums need no matrix."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry.util.cached import cached_property
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import plan_memory
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredWeights:
+    """Weights wᵢⱼ = Σ_c lᵢ_c·rⱼ_c of pairs i ≠ j, or of new points i and training points j.
+
+    A sum over all pairs is then one sum for every factor, with the weights r_c of the points.
+
+    Parameters
+    ----------
+    left : array of shape (n, n_factors) or (n_new, n_factors)
+        The factors l.
+    right : array of shape (n, n_factors)
+        The factors r. The product has to be symmetric, except for new points; this is not checked.
+
+    Examples
+    --------
+    The weights (xᵢ − xⱼ)² = xᵢ² + xⱼ² − 2·xᵢ·xⱼ:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives.factored_weights import FactoredWeights
+    >>> x, one = np.array([0.0, 1.0, 3.0]), np.ones(3)
+    >>> left = np.stack([x * x, one, -2 * x], axis=1)
+    >>> FactoredWeights(left, np.stack([one, x * x, x], axis=1)).dense()
+    array([[0., 1., 9.],
+           [1., 0., 4.],
+           [9., 4., 0.]])
+    """
+
+    left: Array
+    right: Array
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors of each point."""
+        return int(self.left.shape[1])
+
+    def groups(self, size: int) -> Iterator["FactoredWeights"]:
+        """Groups of at most `size` factors; sums with these weights are those of all groups."""
+        for start in range(0, self.n_factors, size):
+            some = slice(start, start + size)
+            yield FactoredWeights(
+                *map(np.ascontiguousarray, (self.left[:, some], self.right[:, some]))
+            )
+
+    def dense(self) -> Array:
+        """The weights of all pairs, with a zero diagonal."""
+        n = len(self.left)
+        plan_memory(8.0 * n**2, f"weights of all pairs of {n} points", "pass pair_sums=Fastest()")
+        W = self.left @ self.right.T
+        np.fill_diagonal(W, 0.0)
+        return W
+
+    def rows(self, rows: IntArray | slice) -> Array:
+        """Weights of some new points, (n_rows, n)."""
+        return np.asarray(self.left[rows] @ self.right.T)
+
+    def to(self, points: NDArray[np.bool_]) -> "FactoredWeights":
+        """Return the weights to some of the training points."""
+        return FactoredWeights(self.left, self.right[points])
+
+    @cached_property
+    def row_sums(self) -> Array:
+        """Sums of the weights of every new point."""
+        return np.asarray(self.left @ self.right.sum(axis=0))
+
+
+def as_matrix(weights: Matrix | FactoredWeights | None) -> Matrix | None:
+    """The same weights, factored ones as a dense matrix."""
+    return weights.dense() if isinstance(weights, FactoredWeights) else weights
