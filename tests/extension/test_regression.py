@@ -10,9 +10,11 @@ from manifoldry.extension import regression as regression_module
 from manifoldry.extension.regression import (
     EmbeddingSpacing,
     LocalRegression,
+    PredictionErrors,
     Smoother,
     gaussian_weights,
     linear_weights,
+    prediction_error,
 )
 
 
@@ -288,3 +290,17 @@ def test_sampled_neighbors_leave_the_point_itself_out(rng):
     assert not (indices == np.arange(60)[:, None]).any()
     np.testing.assert_array_equal(distances[:, 0], 0)  # its duplicate
     assert (distances[:, 1] > 0).all()
+
+
+@pytest.mark.parametrize("case", ["distinct", "duplicates", "constant", "nothing before"])
+def test_errors_of_several_functions_are_those_of_each(case):
+    rng = np.random.default_rng(0)
+    before = rng.normal(size=(300, 2))
+    if case == "duplicates":
+        before[150:] = before[:150]
+    if case == "nothing before":
+        before[:] = 1.0
+    errors = PredictionErrors(before)
+    for f in (np.sin(before[:, 0]) + 0.1 * rng.normal(size=300), before[:, 1] ** 2, np.zeros(300)):
+        f = np.ones(300) if case == "constant" else f
+        assert errors(f) == pytest.approx(prediction_error(before, f), rel=1e-12, abs=1e-12)

@@ -1,16 +1,21 @@
 """Criteria: constraints of the problem are kept, and penalties have the right sign."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from manifoldry.eigen import Dense, SpectralProblem
+from manifoldry import LaplacianEigenmaps
+from manifoldry.eigen import Dense, SpectralProblem, Spectrum
 from manifoldry.nonredundant.criteria import (
+    Coordinate,
     GradientCriterion,
     GraphProblem,
     PredictionCriterion,
     penalized,
 )
+from manifoldry.nonredundant.sequence import CoordinateSequence
 
 N = 40
 
@@ -42,3 +47,32 @@ def test_signs_of_penalties(end, sign, chosen):
     found = first(penalized(SpectralProblem(A, end), sparse.csr_array(R)))
     assert found.values[0] == pytest.approx(values[chosen])
     assert abs(found.vectors[:, 0] @ V[:, chosen]) == pytest.approx(1)
+
+
+def test_penalties_given_by_products():
+    """Penalties as an operator, as on large graphs where products suffice, and as a matrix."""
+    X = np.random.default_rng(0).normal(size=(300, 6))
+    problem = LaplacianEigenmaps(n_neighbors=8).pose(X).problems[0]
+    F = first(problem).vectors
+    matrix, products = (
+        GradientCriterion().next(GraphProblem(problem, suffice), F, first)
+        for suffice in (False, True)
+    )
+    assert matrix.constrained
+    assert products.description == matrix.description
+    np.testing.assert_allclose(products.f, matrix.f, atol=1e-8 * np.abs(matrix.f).max())
+
+
+def test_where_products_suffice():
+    """Eigenvectors of a Laplacian of more than 5000 points were found without a factor."""
+    A = sparse.diags_array(np.arange(1, 5002.0))
+    problem = SpectralProblem(A, "smallest")
+    for given, solver, expected in [
+        (problem, "Lanczos", True),
+        (problem, "ShiftInvertLanczos", False),
+        (replace(problem, end="largest"), "Lanczos", False),
+    ]:
+        spectrum = Spectrum(*np.ones((4, 1, 1)), 2.0, 1.0, solver=solver)
+        sequence = CoordinateSequence(GraphProblem(given))
+        longer = sequence.with_next(Coordinate(spectrum, False, 1.0, "the first"))
+        assert longer.graph_problem.products_suffice == expected

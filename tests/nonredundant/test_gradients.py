@@ -50,6 +50,31 @@ def test_penalty_of_several_is_that_of_the_projection(W, rng):
     assert f @ (earlier.penalty_matrix @ f) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("q", [1, 3])
+def test_compiled_loops_give_the_same(W, rng, q):
+    """Frames may differ by rotations, which change neither penalties nor fractions."""
+    F = rng.normal(size=(25, q)) * np.array([1.0, 1e3, 1e-3])[:q]
+    f = rng.normal(size=25)
+    plain = EarlierGradients(W, F)
+    compiled = EarlierGradients(W, F, compiled_above=0)
+    R = plain.penalty_matrix
+    np.testing.assert_allclose(compiled.penalty_matrix.toarray(), R.toarray(), atol=1e-12)
+    size = np.abs(R @ f).max()
+    np.testing.assert_allclose(compiled.penalty @ f, R @ f, atol=3e-7 * size)
+    assert compiled.fraction(f) == pytest.approx(plain.fraction(f), rel=1e-6)
+    dense = compiled.penalty @ np.eye(25)
+    np.testing.assert_allclose(dense, dense.T, atol=1e-14 * np.abs(dense).max())
+    np.testing.assert_allclose(compiled.penalty @ np.ones(25), 0, atol=1e-13 * size)
+
+
+def test_penalties_are_at_most_twice_the_energy(W, rng):
+    """The bound on the spectrum of a penalized Laplacian."""
+    earlier = EarlierGradients(W, rng.normal(size=(25, 6)))
+    rest = (2 * earlier.laplacian - earlier.penalty_matrix).toarray()
+    values = np.linalg.eigvalsh(rest)
+    assert values[0] > -1e-12 * values[-1]
+
+
 def test_constants_have_no_gradient(W, rng):
     earlier = EarlierGradients(W, rng.normal(size=(25, 2)))
     assert np.abs(earlier.penalty @ np.ones(25)).max() < 1e-12

@@ -23,7 +23,7 @@ from manifoldry.eigen.solver import (
     check_n_pairs,
     rejection_message,
 )
-from manifoldry.eigen.spectrum import Spectrum
+from manifoldry.eigen.spectrum import DEFAULT_ACCEPTANCE, Acceptance, Spectrum
 from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.memory import available_memory
@@ -61,6 +61,10 @@ class Auto(EigenSolver):
         Problems up to this order are solved as dense matrices if all other solvers fail.
     full_multiplicity : bool
         Search for all eigenvectors of repeated eigenvalues; see :class:`Lanczos`.
+    acceptance : Acceptance
+        Errors of eigenvectors at which Lanczos iterations with the operator itself stop.
+    probe_first : bool
+        Start with a probe even where an estimate of the fill-in would come first.
     bytes_per_entry : int
         Memory per nonzero of a symmetric factor, measured at 10⁶ points.
     max_cost_ratio : float
@@ -100,6 +104,8 @@ class Auto(EigenSolver):
     max_probe_products: int = 2000
     dense_fallback_up_to: int = 10_000
     full_multiplicity: bool = True
+    acceptance: Acceptance = DEFAULT_ACCEPTANCE
+    probe_first: bool = False
     bytes_per_entry: int = 26
     max_cost_ratio: float = 10
     estimate_fill_up_to: int = 5000
@@ -136,7 +142,7 @@ class Auto(EigenSolver):
     def _iterative(self, problem: SpectralProblem, k: int) -> Iterable[Choice]:
         n, A = problem.n, problem.operator
         krylov = Choice(
-            Lanczos(full_multiplicity=self.full_multiplicity),
+            self._lanczos,
             f"{k} pairs of order {n} need only products with the operator",
         )
         block = Choice(Randomized(), f"a block iteration for {k} pairs finds repeated eigenvalues")
@@ -161,10 +167,12 @@ class Auto(EigenSolver):
             f"{order}: one dense Cholesky factor separates tiny gaps",
         )
 
+    @property
+    def _lanczos(self) -> Lanczos:
+        return Lanczos(full_multiplicity=self.full_multiplicity, acceptance=self.acceptance)
+
     def _probe(self, order: str, max_products: int) -> Choice:
-        probe = Lanczos(
-            probe=True, max_products=max_products, full_multiplicity=self.full_multiplicity
-        )
+        probe = replace(self._lanczos, probe=True, max_products=max_products)
         return Choice(
             probe, f"{order}: a probe, which stops early if the gaps at this end are too small"
         )
@@ -178,7 +186,8 @@ class Auto(EigenSolver):
         which makes a probe less useful.
         """
         order = f"smallest end, sparse of order {A.shape[0]}, {A.nnz} entries"
-        if constraints or A.shape[0] <= self.estimate_fill_up_to:
+        estimate = constraints or A.shape[0] <= self.estimate_fill_up_to
+        if estimate and not self.probe_first:
             fill = estimated_fill(A)
             few = (
                 constraints and _cost_in_products(A, constraints, fill) <= self.max_constrained_cost
@@ -199,7 +208,7 @@ class Auto(EigenSolver):
         )
         multigrid = Choice(Lobpcg(), f"{sizes}: multigrid needs no factor")
         krylov = Choice(
-            Lanczos(full_multiplicity=self.full_multiplicity),
+            self._lanczos,
             f"{sizes}: products with the operator suffice",
         )
         if fill > self.fill_limit:

@@ -18,6 +18,7 @@ from manifoldry.eigen.krylov import (
     with_full_multiplicity,
 )
 from manifoldry.eigen.solver import PairSolver, SolverFailed, converged
+from manifoldry.eigen.spectrum import DEFAULT_ACCEPTANCE, Acceptance
 from manifoldry.eigen.standard import StandardProblem
 from manifoldry.util.typing import Array
 
@@ -73,6 +74,8 @@ class Lanczos(PairSolver):
         Give up early if the gaps at the wanted end are too small.
     probe_limits : ProbeLimits
         When a probe gives up.
+    acceptance : Acceptance
+        Errors of eigenvectors at which the iteration stops.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Lanczos(PairSolver):
     full_multiplicity: bool = True
     probe: bool = False
     probe_limits: ProbeLimits = ProbeLimits()
+    acceptance: Acceptance = DEFAULT_ACCEPTANCE
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return blas_threads(standard)
@@ -106,7 +110,7 @@ class Lanczos(PairSolver):
             operator,
             k,
             space,
-            lambda values, residuals: converged(standard, values, residuals),
+            lambda values, residuals: converged(standard, values, residuals, self.acceptance),
             basis=basis,
             max_products=self.max_products,
             every=5,

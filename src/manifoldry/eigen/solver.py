@@ -189,11 +189,11 @@ def converged(
 ) -> bool:
     """Whether an iteration may stop, by a far stricter test than the final acceptance test.
 
-    The last pair only measures the gap of the others, so the acceptance test is enough for it.
+    The last pair only measures the gap of the others, so a weaker test is enough for it.
     """
     gaps = cluster_gaps(values, cluster_width(standard.norm, acceptance.angle))
     gaps = acceptance.finite_gaps(gaps, standard.norm)
-    allowed = np.append(acceptance.stop_angle * gaps[:-1], acceptance.angle * gaps[-1])
+    allowed = np.append(acceptance.stop_angle * gaps[:-1], acceptance.next_angle * gaps[-1])
     return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
 
 

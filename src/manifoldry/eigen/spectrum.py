@@ -29,12 +29,15 @@ class Acceptance:
     stop_angle : float
         Angle at which iterations stop. It is much smaller than `angle`, so that all solvers agree
         in the displayed digits and in the signs.
+    next_angle : float
+        The same for the first pair that is not wanted, which only measures a gap.
     unknown_gap : float
         Value used for the gap, relative to ‖A‖, if no eigenvalue outside a cluster is known.
     """
 
     angle: float = 1e-3
     stop_angle: float = 1e-7
+    next_angle: float = 1e-3
     unknown_gap: float = 1e-6
 
     def finite_gaps(self, gaps: Array, norm: float) -> Array:

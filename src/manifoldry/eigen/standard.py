@@ -116,7 +116,13 @@ class StandardProblem:
 
     @cached_property
     def norm(self) -> float:
-        """Lower estimate of ‖A‖, mostly within 20 %; see :func:`estimated_norm`."""
+        """Lower estimate of ‖A‖, mostly within 20 %; see :func:`estimated_norm`.
+
+        For an operator given by its product, whose products may be slow, it is the larger of two
+        finite bounds.
+        """
+        if isinstance(self.A, LinearOperator) and self.bounds and np.isfinite(self.bounds).all():
+            return float(np.abs(self.bounds).max())
         return estimated_norm(self.A)
 
     @cached_property

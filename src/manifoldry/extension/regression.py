@@ -13,6 +13,16 @@ from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, read_array, row_blocks, spread_rows
 
+# Candidate bandwidths, in units of the local spacing.
+BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+class Smoother(NamedTuple):
+    """Degree of the local polynomial, and bandwidth in units of the local spacing."""
+
+    degree: int
+    bandwidth: float
+
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingSpacing:
@@ -57,12 +67,24 @@ class EmbeddingSpacing:
         shape = (len(self.sample), self.k)
         return indices[~itself].reshape(shape), distances[~itself].reshape(shape)
 
+    def candidates(self, bandwidths: tuple[float, ...]) -> list[Smoother]:
+        """Local constant and, if there are enough neighbors, local linear smoothers."""
+        # A local linear fit has n_components + 1 unknowns and needs twice as many points.
+        enough = self.k >= 2 * (self.Z.shape[1] + 1)
+        degrees = (0, 1) if enough and not sparse.issparse(self.Z) else (0,)
+        return [Smoother(degree, h) for degree in degrees for h in bandwidths]
 
-class Smoother(NamedTuple):
-    """Degree of the local polynomial, and bandwidth in units of the local spacing."""
-
-    degree: int
-    bandwidth: float
+    def smoothing_matrix(
+        self, smoother: Smoother, Z: Matrix, indices: IntArray, distances: Array
+    ) -> sparse.csr_array:
+        """Weights (n_query, n_samples) of predictions at `Z`, from the neighbors of its rows."""
+        width = smoother.bandwidth * distances[:, self.spacing_rank - 1]
+        weights = gaussian_weights(distances, width)
+        if smoother.degree == 1:
+            weights = linear_weights(weights, self.positions[indices], Z)
+        indptr = np.arange(len(indices) + 1) * indices.shape[1]
+        shape = (len(indices), self.Z.shape[0])
+        return sparse.csr_array((weights.ravel(), indices.ravel(), indptr), shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +115,7 @@ class LocalRegression:
 
     Z: Matrix
     X: Matrix
-    bandwidths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+    bandwidths: tuple[float, ...] = BANDWIDTHS
 
     __getstate__ = state_of_fields
 
@@ -133,10 +155,7 @@ class LocalRegression:
 
     @property
     def _candidates(self) -> list[Smoother]:
-        # A local linear fit has n_components + 1 unknowns and needs twice as many points.
-        enough = self.spacing.k >= 2 * (self.Z.shape[1] + 1)
-        degrees = (0, 1) if enough and not sparse.issparse(self.Z) else (0,)
-        return [Smoother(degree, h) for degree in degrees for h in self.bandwidths]
+        return self.spacing.candidates(self.bandwidths)
 
     @cached_property
     def _unit(self) -> float:
@@ -160,14 +179,7 @@ class LocalRegression:
         return lengths
 
     def _average(self, smoother: Smoother, Z: Matrix, indices: IntArray, distances: Array) -> Array:
-        width = smoother.bandwidth * distances[:, self.spacing.spacing_rank - 1]
-        weights = gaussian_weights(distances, width)
-        if smoother.degree == 1:
-            weights = linear_weights(weights, self.spacing.positions[indices], Z)
-        indptr = np.arange(len(indices) + 1) * indices.shape[1]
-        shape = (len(indices), self.Z.shape[0])
-        S = sparse.csr_array((weights.ravel(), indices.ravel(), indptr), shape=shape)
-        out = S @ self.X
+        out = self.spacing.smoothing_matrix(smoother, Z, indices, distances) @ self.X
         return out.toarray() if sparse.issparse(out) else np.asarray(out)
 
 
@@ -251,3 +263,44 @@ def prediction_error(before: Array, f: Array) -> float:
     if len(rows) <= 2:
         return 1.0
     return min(1.0, LocalRegression(rows[:, :-1], rows[:, -1:]).error)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionErrors:
+    """:func:`prediction_error` of several functions from the same coordinates.
+
+    Neighbors and weights, which take most of the time, are computed once.
+    """
+
+    before: Array
+
+    def __call__(self, f: Array) -> float:
+        """Error of predicting `f` from the coordinates, relative to its spread."""
+        size = float(f.std())
+        if size == 0 or not self._distinct:
+            return prediction_error(self.before, f)
+        f = f / size
+        sample = f[self._spacing.sample]
+        residuals = [np.abs(S @ f - sample) for S in self._smoothing_matrices]
+        best = min(residuals, key=np.mean)
+        return min(1.0, float(np.sqrt((best**2).mean())))
+
+    @cached_property
+    def _distinct(self) -> bool:
+        """Whether the coordinates of all points differ, and there are enough points."""
+        rows = self._spacing.Z
+        return rows.shape[1] > 0 and 2 < len(rows) == len(RowLookup.of(rows).first_duplicates(1))
+
+    @cached_property
+    def _spacing(self) -> EmbeddingSpacing:
+        spread = self.before.std(axis=0)
+        return EmbeddingSpacing(self.before[:, spread > 0] / spread[spread > 0])
+
+    @cached_property
+    def _smoothing_matrices(self) -> list[sparse.csr_array]:
+        spacing = self._spacing
+        at = spacing.positions[spacing.sample]
+        return [
+            spacing.smoothing_matrix(smoother, at, *spacing.sample_neighbors)
+            for smoother in spacing.candidates(BANDWIDTHS)
+        ]

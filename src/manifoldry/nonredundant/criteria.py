@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
-from manifoldry.extension.regression import prediction_error
+from manifoldry.extension.regression import PredictionErrors
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
 from manifoldry.nonredundant.smoother import (
@@ -61,6 +61,8 @@ class GraphProblem:
     """A spectral problem with the graph on which gradients of functions are computed."""
 
     problem: SpectralProblem
+    products_suffice: bool = False
+    """Whether eigenvectors of the problem were found by products with the operator alone."""
 
     @cached_property
     def weights(self) -> sparse.csr_array:
@@ -100,19 +102,21 @@ class PredictionCriterion(Criterion):
 
     def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
         widths = self.widths if self.bandwidth == "auto" else (float(self.bandwidth),)
+        errors = PredictionErrors(F)
         return first_unpredictable(
-            self._with_bandwidth(graph_problem.problem, F, solve, width) for width in widths
+            self._with_bandwidth(graph_problem.problem, solve, width, errors) for width in widths
         )
 
     def _with_bandwidth(
-        self, problem: SpectralProblem, F: Array, solve: Solve, width: float
+        self, problem: SpectralProblem, solve: Solve, width: float, errors: PredictionErrors
     ) -> Coordinate:
+        F = errors.before
         most = max(0, dimensions_left(problem, F) - 1)
         mass, smoother = mass_of(problem), resolve_smoother(self.smoother)
         functions = smoother_functions(F, mass, width, smoother, most=most)
         spectrum = solve(constrained(problem, np.hstack([F, functions.values])))
         description = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
-        return Coordinate(spectrum, True, prediction_error(F, spectrum.vectors[:, 0]), description)
+        return Coordinate(spectrum, True, errors(spectrum.vectors[:, 0]), description)
 
 
 @dataclass(frozen=True)
@@ -143,8 +147,8 @@ class GradientCriterion(Criterion):
     def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
         problem = graph_problem.problem
         spectrum = solve(constrained(problem, F))
-        f = spectrum.vectors[:, 0]
-        plain = Coordinate(spectrum, False, prediction_error(F, f), "the next eigenvector")
+        f, errors = spectrum.vectors[:, 0], PredictionErrors(F)
+        plain = Coordinate(spectrum, False, errors(f), "the next eigenvector")
         earlier = EarlierGradients(graph_problem.weights, F)
         fraction = earlier.fraction(f)
         # The energy of the problem is that of gradients if its operator is the graph Laplacian.
@@ -152,7 +156,7 @@ class GradientCriterion(Criterion):
             return replace(plain, earlier_fraction=fraction if is_laplacian(problem) else None)
         if dimensions_left(problem, quadratic(F)) < 1:
             return plain
-        found = list(self._with_growing_weights(graph_problem, F, solve, earlier))
+        found = list(self._with_growing_weights(graph_problem, F, solve, earlier, errors))
         if plain.error >= MIN_ERROR and fraction > self.branch_fraction:
             ratio = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
             rougher = 1 / ratio if problem.largest else ratio
@@ -166,19 +170,25 @@ class GradientCriterion(Criterion):
         return best
 
     def _with_growing_weights(
-        self, graph_problem: GraphProblem, F: Array, solve: Solve, earlier: EarlierGradients
+        self,
+        graph_problem: GraphProblem,
+        F: Array,
+        solve: Solve,
+        earlier: EarlierGradients,
+        errors: PredictionErrors,
     ) -> Iterator[Coordinate]:
         """Candidates of growing weight, until one is unpredictable or the error no longer grows."""
         problem = graph_problem.problem
         kept = constrained(problem, quadratic(F / np.sqrt((F**2).mean(axis=0))))
         unit, before = self._unit(graph_problem, F, earlier, solve), -np.inf
-        R = earlier.penalty_matrix
+        R = earlier.penalty if graph_problem.products_suffice else earlier.penalty_matrix
         for weight in self.weights_of_largest if problem.largest else self.weights:
-            spectrum = solve(penalized(kept, weight * unit * R))
+            growth = 1 + 2 * weight if graph_problem.products_suffice else np.inf  # as R ≤ 2 A
+            spectrum = solve(penalized(kept, (weight * unit) * R, growth))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
-            error = prediction_error(F, f)
+            error = errors(f)
             yield Coordinate(own, True, error, description, earlier.fraction(f))
             if error >= MIN_ERROR or error <= before + ERROR_MARGIN:
                 return
@@ -225,19 +235,23 @@ def dimensions_left(problem: SpectralProblem, columns: Array) -> int:
     return problem.n - sum(C.shape[1] for C in blocks if C is not None)
 
 
-def penalized(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
-    """The problem with a penalty fᵀRf: added if it minimizes, subtracted if it maximizes."""
+def penalized(problem: SpectralProblem, R: Matrix, growth: float = np.inf) -> SpectralProblem:
+    """The problem with a penalty fᵀRf: added if it minimizes, subtracted if it maximizes.
+
+    Added, it makes no eigenvalue larger than `growth` times the largest.
+    """
     A: Matrix = problem.operator
-    if not problem.largest:
+    bounds = None if problem.bounds is None else (problem.bounds[0], growth * problem.bounds[1])
+    if not problem.largest and sparse.issparse(R):
         both = A + (R if sparse.issparse(A) else R.toarray())
-        bounds = None if problem.bounds is None else (problem.bounds[0], np.inf)
         return replace(problem, operator=both, bounds=bounds)
+    sign = -1.0 if problem.largest else 1.0
 
     def product(X: Array) -> Array:
-        return np.asarray(A @ X) - R @ X
+        return np.asarray(A @ X) + sign * (R @ X)
 
     both = LinearOperator(A.shape, matvec=product, matmat=product, dtype=np.float64)
-    return replace(problem, operator=both, bounds=None)
+    return replace(problem, operator=both, bounds=None if problem.largest else bounds)
 
 
 def rayleigh_quotient(problem: SpectralProblem, f: Array) -> float:

@@ -7,12 +7,14 @@ So the part of ∇f along the gradients of given coordinates is a sparse matrix 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.util.cached import cached_property
+from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
 
 _TINY = float(np.finfo(float).tiny)
@@ -81,19 +83,21 @@ class EarlierGradients:
     floor : float, default=0.1
         Regularization: this fraction of the mean squared gradient is added to squared gradients,
         because small ones give no reliable direction.
+    compiled_above : int, default=5000
+        Number of points above which compiled loops are used.
     """
 
     W: sparse.csr_array
     F: Array
     floor: float = 0.1
+    compiled_above: int = 5000
 
     @cached_property
     def unit(self) -> Array:
         """Root mean squared gradient of every coordinate, the unit of its differences."""
         edges = EdgeDifferences.of(self.W, self.F)
         size = (edges.weights[:, None] * edges.differences**2).sum(axis=0) / edges.degree.sum()
-        rounding = (_ROUNDING**2 * self.F**2).mean(axis=0)  # as of constants on components
-        return np.sqrt(np.maximum(size, rounding + _TINY))
+        return _gradient_unit(size, self.F)
 
     @cached_property
     def edges(self) -> EdgeDifferences:
@@ -101,43 +105,159 @@ class EarlierGradients:
         return EdgeDifferences.of(self.W, self.F, self.unit)
 
     @property
-    def frames(self) -> Array:
-        """Orthonormal frames of the earlier gradients, (n, q, q)."""
-        return self.edges.frames(self.floor)
-
-    @property
     def laplacian(self) -> sparse.csr_array:
         """Graph Laplacian D − W."""
-        return sparse.csr_array(sparse.diags_array(self.edges.degree) - self.W)
+        return sparse.csr_array(sparse.diags_array(self.degree) - self.W)
+
+    @cached_property
+    def degree(self) -> Array:
+        """Sums of the rows of the weights."""
+        return np.asarray(self.W.sum(axis=1)).ravel()
 
     @property
     def penalty(self) -> LinearOperator:
         """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
-        G = aslinearoperator(self._factor(self.frames))
-        return G.T @ G
+        if self.large:
+            return self._blocks(self.floor).penalty
+        G = self._factor(self.floor)
+
+        def product(X: Array) -> Array:
+            return np.asarray(G.T @ (G @ X))
+
+        return LinearOperator(self.W.shape, matvec=product, matmat=product, dtype=np.float64)
 
     @property
     def penalty_matrix(self) -> sparse.csr_array:
-        """R as a sparse matrix."""
-        G = self._factor(self.frames)
+        """R as a sparse matrix, whose entries belong to points with a common neighbor."""
+        G = self._factor(self.floor)
         R = G.T @ G
         return sparse.csr_array((R + R.T) / 2)
 
     def fraction(self, f: Array) -> float:
         """Fraction of the energy of f along the earlier gradients, from 0 (new) to 1."""
-        along = float(((self._factor(self.edges.frames(self.floor / 10)) @ f) ** 2).sum())
-        return along / max(2 * float(f @ (self.laplacian @ f)), _TINY)
+        floor = self.floor / 10
+        components = self._blocks(floor) @ f if self.large else self._factor(floor) @ f
+        return float((components**2).sum()) / max(2 * float(f @ (self.laplacian @ f)), _TINY)
 
-    def _factor(self, frames: Array) -> sparse.csr_array:
+    @property
+    def large(self) -> bool:
+        """Whether compiled loops are used."""
+        return self.F.shape[0] > self.compiled_above
+
+    def _factor(self, floor: float) -> sparse.csr_array:
         """Matrix G (q·n, n) such that G f stacks the components of √dᵢ·∇f."""
-        edges, n = self.edges, self.F.shape[0]
-        weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
-        values = weights[:, None] * edges.along(frames)
+        n = self.F.shape[0]
         blocks = []
-        for column in values.T:
-            G = sparse.csr_array((column, (edges.rows, edges.columns)), shape=(n, n))
+        for column in (self._edge_gradients(floor) if self.large else self._values(floor)).T:
+            G = sparse.csr_array((column, self.W.indices, self.W.indptr), shape=(n, n))
             blocks.append(G - sparse.diags_array(np.asarray(G.sum(axis=1)).ravel()))
         return sparse.csr_array(sparse.vstack(blocks))
+
+    def _values(self, floor: float) -> Array:
+        """Coefficients (n_edges, q) of the other end of every edge in √dᵢ·∇f."""
+        edges = self.edges
+        weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
+        return np.asarray(weights[:, None] * edges.along(edges.frames(floor)))
+
+    def _edge_gradients(self, floor: float) -> Array:
+        """The same by compiled loops, in other orthonormal frames."""
+        F, products = self._scaled_products
+        n, q = F.shape
+        frames = np.empty_like(products)
+        run_on_rows(kernels().frames, n, products, floor, frames)
+        values = np.empty((len(self.W.indices), q))
+        run_on_rows(kernels().edge_gradients, n, *self._graph, F, frames, values)
+        return values
+
+    def _blocks(self, floor: float) -> GradientBlocks:
+        return GradientBlocks(self.W, self._edge_gradients(floor))
+
+    @property
+    def _graph(self) -> tuple[IntArray, IntArray, Array, Array]:
+        """What the compiled loops need to know of the graph."""
+        degree = np.maximum(self.degree, _TINY)
+        return self.W.indptr, self.W.indices, self.W.data, degree
+
+    @cached_property
+    def _scaled_products(self) -> tuple[Array, Array]:
+        """The earlier coordinates in units of their gradients, and products of these gradients."""
+        F = np.array(self.F, order="C")
+        n, q = F.shape
+        products = np.empty((n, q, q))
+        run_on_rows(kernels().gradient_products, n, *self._graph, F, products)
+        squares = np.einsum("i,ijj->j", self.degree, products) / self.degree.sum()
+        unit = _gradient_unit(squares, F)
+        return F / unit, products / np.outer(unit, unit)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientBlocks:
+    """The matrix of `EarlierGradients`, by compiled loops with a dense block for every point.
+
+    Its entries are kept in single precision; sums are in double precision, and the gradient of a
+    constant is zero to rounding. So the penalty is the exact square of a matrix whose entries
+    differ by 6e-8 of themselves.
+    """
+
+    W: sparse.csr_array  # with sorted indices
+    values: Array  # (n_edges, q): coefficients of the other end of every edge
+
+    @cached_property
+    def edges(self) -> Array:
+        """Coefficients, padded with zeros to a multiple of four, the unit of compiled loops."""
+        q = self.values.shape[1]
+        return np.pad(self.values.astype(np.float32), ((0, 0), (0, -q % 4)))
+
+    @cached_property
+    def reversed(self) -> Array:
+        """Coefficients of every edge in the opposite direction."""
+        position = sparse.csr_array(
+            (np.arange(len(self.edges)), self.W.indices, self.W.indptr), shape=self.W.shape
+        )
+        return self.edges[sparse.csr_array(position.T).data]
+
+    @cached_property
+    def own(self) -> Array:
+        """Coefficients (n, q) of the function at every point itself."""
+        n, indptr, columns = self.W.shape[0], self.W.indptr, np.arange(self.W.nnz)
+        ones = sparse.csr_array((np.ones(self.W.nnz), columns, indptr), shape=(n, self.W.nnz))
+        return -np.asarray(ones @ self.edges.astype(np.float64))
+
+    def __matmul__(self, f: Array) -> Array:
+        """Components (n, q) of the gradients of f, times √dᵢ."""
+        rows = kernels().component_rows(self.edges.shape[1])
+        out = np.empty(self.own.shape)
+        run_on_rows(rows, len(f), self.W.indptr, self.W.indices, self.edges, self.own, f, out)
+        return out
+
+    @property
+    def penalty(self) -> LinearOperator:
+        """The product of the transpose and the matrix."""
+        rows, graph = (
+            kernels().transposed_rows(self.edges.shape[1]),
+            (self.W.indptr, self.W.indices),
+        )
+
+        def product(f: Array) -> Array:
+            f = np.ascontiguousarray(f.reshape(-1))
+            out = np.empty(len(f))
+            run_on_rows(rows, len(f), *graph, self.reversed, self.own, self @ f, out)
+            return out
+
+        return LinearOperator(self.W.shape, matvec=product, dtype=np.float64)
+
+
+def kernels() -> ModuleType:
+    """The compiled loops, imported only for large graphs."""
+    from manifoldry.nonredundant import compiled
+
+    return compiled
+
+
+def _gradient_unit(mean_squares: Array, F: Array) -> Array:
+    """Root mean squared gradients, which are at least those of rounding errors."""
+    rounding = (_ROUNDING**2 * F**2).mean(axis=0)  # as of constants on components
+    return np.sqrt(np.maximum(mean_squares, rounding + _TINY))
 
 
 def quadratic(F: Array) -> Array:

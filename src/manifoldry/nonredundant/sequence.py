@@ -8,16 +8,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.eigen import Auto, EigenSolver, Lanczos, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.eigen.components import check_pairs_memory
+from manifoldry.eigen.spectrum import Acceptance
 from manifoldry.nonredundant.criteria import (
     Coordinate,
     Criterion,
     GraphProblem,
+    is_laplacian,
     rayleigh_quotient,
 )
+from manifoldry.nonredundant.gradients import EarlierGradients
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
+
+COORDINATE_ACCEPTANCE = Acceptance(stop_angle=1e-4, next_angle=0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,15 @@ class CoordinateSequence:
     def functions(self) -> Array:
         """Values of the coordinates at the training points, (n, k)."""
         return np.column_stack([c.f for c in self.coordinates])
+
+    def with_next(self, coordinate: Coordinate) -> CoordinateSequence:
+        """The sequence with one more coordinate."""
+        graph_problem = self.graph_problem
+        large = self.problem.n > EarlierGradients.compiled_above
+        if not self.coordinates and large and is_laplacian(self.problem):
+            by_products = coordinate.spectrum.solver == Lanczos.__name__
+            graph_problem = replace(graph_problem, products_suffice=by_products)
+        return CoordinateSequence(graph_problem, (*self.coordinates, coordinate))
 
     @property
     def spectrum(self) -> Spectrum:
@@ -70,6 +84,10 @@ class SequentialSolver:
         variance below `min_variance` times that of the first.
     min_basis : int
         Minimum number of vectors that iterative solvers keep.
+    acceptance : Acceptance
+        Errors of coordinates at which iterations with products of the operator stop, if `solver`
+        is "auto"; an `Auto` object has its own. Smaller errors mean little: noise of 1e-4 in the
+        data changes the later coordinates of digits altogether.
     """
 
     criterion: Criterion
@@ -79,6 +97,7 @@ class SequentialSolver:
     max_earlier_fraction: float = 0.1
     min_variance: float = 0.005
     min_basis: int = 40
+    acceptance: Acceptance = COORDINATE_ACCEPTANCE
 
     def solve(
         self, problem: SpectralProblem, k: int, rng: np.random.Generator
@@ -93,9 +112,7 @@ class SequentialSolver:
     ) -> CoordinateSequence:
         """The sequence extended to k coordinates."""
         while len(sequence.coordinates) < k:
-            sequence = replace(
-                sequence, coordinates=(*sequence.coordinates, self._next(sequence, rng))
-            )
+            sequence = sequence.with_next(self._next(sequence, rng))
         return sequence
 
     def solve_until_redundant(
@@ -115,8 +132,11 @@ class SequentialSolver:
         solver = resolve_solver(self.solver, end=sequence.problem.end)
         if isinstance(solver, Auto):
             solver = replace(
-                solver, full_multiplicity=False
-            )  # any vector of an eigenspace is good enough
+                solver,
+                full_multiplicity=False,  # any vector of an eigenspace is good enough
+                acceptance=self.acceptance if isinstance(self.solver, str) else solver.acceptance,
+                probe_first=sequence.graph_problem.products_suffice,
+            )
 
         def solve(problem: SpectralProblem) -> Spectrum:
             return solver.solve(problem, 1, rng)

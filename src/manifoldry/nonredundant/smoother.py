@@ -203,7 +203,9 @@ def _from_factor(factor: KernelFactor, points: _Points) -> SmootherFunctions:
     del A
     X = columns(points.root, points.root[:, None] * Z)
     H = (W @ (X.T @ X) @ W.T).astype(np.float64)
-    squares, E = _leading((H + H.T) / 2, points.cut, points.most)
+    # Relative to the cutoff, directions far below what the factor leaves out are negligible.
+    negligible = max(1e-5, 0.03 * min(1.0, factor.left_out / points.cut) ** 2)
+    squares, E = _leading((H + H.T) / 2, points.cut, points.most, negligible=negligible)
     return points.functions(X @ (W.T @ (E / np.sqrt(squares)).astype(L.dtype)), squares)
 
 
