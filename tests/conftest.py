@@ -59,8 +59,8 @@ def fast_paths(request):
         lambda index, X: not (sparse.issparse(X) or sparse.issparse(index.X)),
     )
     patch.setattr(EdgeList, "_is_large", True)
-    patch.setattr(shortest_paths, "COMPILE_ABOVE", 0)
-    patch.setattr(paths, "COMPILE_ABOVE", 0)
+    patch.setattr(shortest_paths, "COMPILE_ABOVE_WORK", 0)
+    patch.setattr(paths, "COMPILE_ABOVE_POINTS", 0)
     exact = Exact(compile_pairs=0.0)
     patch.setattr(pairwise, "default_pair_sums", lambda: Fastest(exact_up_to=1, exact=exact))
     yield

@@ -9,9 +9,11 @@ from scipy.sparse.csgraph import shortest_path
 from manifoldry import NeighborGraph
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphError
+from manifoldry.neighbors import geodesics as geodesics_module
 from manifoldry.neighbors import shortest_paths
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.geodesics import shortest_path as shortest_route
+from manifoldry.neighbors.shortest_paths import CompiledPaths
 
 
 @pytest.fixture(name="X")
@@ -41,7 +43,7 @@ def test_few_sources_at_a_time_so_that_an_interrupt_does_not_wait(X, monkeypatch
         return blocks(n, width, budget=2**14)
 
     blocks = shortest_paths.row_blocks
-    monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE", np.inf)
+    monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE_WORK", np.inf)
     monkeypatch.setattr(shortest_paths, "dijkstra", dijkstra)
     monkeypatch.setattr(shortest_paths, "row_blocks", small_blocks)
     parts = Geodesics.of(NeighborGraph.build(X, 6)).distances
@@ -65,6 +67,51 @@ def test_some_targets_are_columns_of_all(X):
     targets = np.array([3, 77, 120])
     some, everything = Geodesics.of(graph, targets), Geodesics.of(graph)
     np.testing.assert_array_equal(some.distances, everything.distances[:, targets])
+
+
+@pytest.mark.parametrize("single_above", [2**24, 0])
+def test_targets_may_be_all_points_in_any_order(X, monkeypatch, single_above):
+    monkeypatch.setattr(geodesics_module, "SINGLE_ABOVE", single_above)
+    graph = NeighborGraph.build(X, 7)
+    order = np.random.default_rng(0).permutation(150)
+    everything, permuted = Geodesics.of(graph), Geodesics.of(graph, order)
+    expected = everything.distances[:, order]
+    np.testing.assert_allclose(permuted.distances, expected, rtol=30 * 6e-8)
+    new = X[:20] + 0.05
+    np.testing.assert_allclose(permuted.among(new), everything.among(new), rtol=30 * 6e-8)
+
+
+def test_new_points_farther_away_than_single_precision_can_represent(X, monkeypatch):
+    monkeypatch.setattr(geodesics_module, "SINGLE_ABOVE", 0)
+    geodesics = Geodesics.of(NeighborGraph.build(X, 6))
+    assert geodesics.distances.dtype == np.float32
+    far = np.array([[1e50, 0.0, 0.0], [1e36, 0.0, 0.0]])
+    np.testing.assert_allclose(geodesics.from_new(far), [[1e50] * 150, [1e36] * 150])
+
+
+def test_the_compiled_search_is_prepared_once(X, monkeypatch):
+    """Farthest-point sampling in two components, and new points in blocks."""
+    monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE_WORK", 0)
+    prepared, of = [], CompiledPaths.of.__func__
+    monkeypatch.setattr(
+        CompiledPaths, "of", classmethod(lambda cls, A: prepared.append(A.shape) or of(cls, A))
+    )
+    graph = NeighborGraph.build(np.vstack([X, X + 1000.0]), 6)
+    parts = [np.arange(150), np.arange(150, 300)]
+    found = Geodesics.to_farthest(graph, parts, [10, 10], [0, 150])
+    np.testing.assert_array_equal(found.distances, Geodesics.of(graph).distances[:, found.targets])
+    assert prepared == [(300, 300)] * 2
+    blocks, counts = geodesics_module.row_blocks, []
+
+    def small_blocks(n, width, budget=2**14):
+        counts.append(len(blocks(n, width, budget=budget)))
+        return blocks(n, width, budget=budget)
+
+    monkeypatch.setattr(geodesics_module, "row_blocks", small_blocks)
+    new = X[:40] + 0.05
+    np.testing.assert_allclose(found.among(new), Geodesics.of(graph).among(new), rtol=1e-12)
+    assert counts[0] > 1
+    assert prepared[2:] == [(340, 340), (300, 300)]
 
 
 def test_duplicates_are_at_distance_zero():

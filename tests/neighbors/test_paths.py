@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manifoldry import NeighborGraph
-from manifoldry.neighbors import paths
+from manifoldry.neighbors import paths, shortest_paths
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.paths import PathTrees
 
@@ -15,7 +15,8 @@ from manifoldry.neighbors.paths import PathTrees
 def trees(request, monkeypatch):
     """Duplicates have paths of length zero; one distant pair is disconnected."""
     if request.param == "compiled":
-        monkeypatch.setattr(paths, "COMPILE_ABOVE", 0)
+        monkeypatch.setattr(paths, "COMPILE_ABOVE_POINTS", 0)
+        monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE_WORK", 0)
     rng = np.random.default_rng(0)
     X = np.repeat(rng.uniform(size=(40, 2)), 2, axis=0)
     X = np.vstack([X, 100 + np.arange(8)[:, None] * [1.0, 0.0]])

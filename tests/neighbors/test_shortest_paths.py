@@ -15,8 +15,8 @@ from manifoldry.neighbors.shortest_paths import CompiledPaths, path_lengths_from
 
 @pytest.fixture(autouse=True)
 def always_compiled(monkeypatch):
-    monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE", 0)
-    monkeypatch.setattr(paths, "COMPILE_ABOVE", 0)
+    monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE_WORK", 0)
+    monkeypatch.setattr(paths, "COMPILE_ABOVE_POINTS", 0)
 
 
 def random_graph(n, degree, seed, lengths):

@@ -41,7 +41,7 @@ class TestIsomap:
 
     def fits(self, monkeypatch, single, **options):
         plain = Isomap(2, n_neighbors=8, short_circuits="ignore", **options).fit(self.X)
-        monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE", 0)
+        monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE_WORK", 0)
         monkeypatch.setattr(isomap, "IMPLICIT_ABOVE", 100)
         monkeypatch.setattr(geodesics, "SINGLE_ABOVE", 0 if single else np.inf)
         return plain, Isomap(2, n_neighbors=8, short_circuits="ignore", **options).fit(self.X)

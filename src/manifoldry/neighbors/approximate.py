@@ -67,13 +67,10 @@ class ApproximateIndex(BruteIndex):
         needed = float(n) * (4 * _n_candidates(k) + 16 * k + 8 * d)
         plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
         rows = self._sample()
-        # Single precision, computed when read: an array would be a second copy of the data.
-        self.__dict__["_single"] = SingleRows(self._frame, self.X)
-        found, lengths = self.nearest_excluding(self.X[rows], k, rows)
+        found, lengths = _OnePassIndex(self.X, self.reason).nearest_excluding(self.X[rows], k, rows)
         sample, others = np.array_split(rows, 2)  # to choose the cells, and to check the result
         exact = lengths[len(sample) :]
         order, candidates = self._candidates(k, sample, found[: len(sample)])
-        self.__dict__.pop("_single")  # an array for new points, which are searched in many blocks
         indices, distances = self._ranked(k, order, candidates)
         # Compare distances, not indices: any of several tied points counts as found.
         recall = float((distances[others] <= exact[:, -1:] * SLACK).mean())
@@ -207,6 +204,18 @@ class ApproximateIndex(BruteIndex):
         i, j = i.astype(np.intp, copy=False), j.astype(np.intp, copy=False)
         lengths(X, Y, i, j, self._frame.unit, out)
         return out
+
+
+class _OnePassIndex(ApproximateIndex):
+    """Exact search for a few queries, which reads all reference points only once.
+
+    These are converted to single precision as they are read: an array of them, which pays if many
+    queries are searched in blocks, would be a second copy of the data.
+    """
+
+    @property
+    def _single(self) -> SingleRows:  # type: ignore[override]
+        return SingleRows(self._frame, self.X)
 
 
 def _n_candidates(k: int) -> int:

@@ -42,6 +42,12 @@ class Edges(NamedTuple):
         starts = np.concatenate([[0], np.cumsum(mask)])[self.indptr]
         return Edges(starts, self.indices[mask], self.distances[mask])
 
+    def of_rows(self, block: slice) -> "Edges":
+        """The edges of a block of rows."""
+        indptr = self.indptr[block.start : block.stop + 1]
+        part = slice(indptr[0], indptr[-1])
+        return Edges(indptr - indptr[0], self.indices[part], self.distances[part])
+
     @classmethod
     def of(cls, indices: IntArray, distances: Array) -> "Edges":
         """Create edges from (n_query, k) arrays."""

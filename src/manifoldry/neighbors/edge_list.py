@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spannin
 
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.paths import COMPILE_ABOVE, Mask
+from manifoldry.neighbors.paths import COMPILE_ABOVE_POINTS, Mask
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
@@ -42,7 +42,7 @@ class EdgeList:
     spacing: Array
     trusted: Mask
     n: int
-    compile_above: int = COMPILE_ABOVE
+    compile_above: int = COMPILE_ABOVE_POINTS
 
     @classmethod
     def of(

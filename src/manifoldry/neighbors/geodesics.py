@@ -1,5 +1,6 @@
 """Geodesic distances: shortest paths along a neighbor graph, also from new points."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,22 +76,20 @@ class Geodesics:
         farthest from those already chosen.
         """
         lengths, unit = edge_lengths(graph)
+        choices = list(zip(parts, counts, starts, strict=True))
         if uses_compiled_paths(lengths, sum(counts)):
-            # Choosing them does not take all distances, which are found in parallel later.
-            chosen = [
-                farthest_points(lengths, rows, count, start)
-                for rows, count, start in zip(parts, counts, starts, strict=True)
-            ]
-            return cls(graph, np.sort(np.concatenate(chosen)))
-        found = [
-            _farthest_with_distances(lengths, rows, count, start)
-            for rows, count, start in zip(parts, counts, starts, strict=True)
-        ]
-        targets, D = (np.concatenate(column) for column in zip(*found, strict=True))
-        order = np.argsort(targets)
-        geodesics = cls(graph, targets[order])
-        # They need not be found again.
-        vars(geodesics)["distances"] = np.ascontiguousarray((D[order] * unit).T)
+            # Choosing them does not take all distances, which are then found in parallel.
+            search = CompiledPaths.of(lengths)
+            chosen = [search.farthest_points(*choice) for choice in choices]
+            geodesics = cls(graph, np.sort(np.concatenate(chosen)))
+            D = geodesics._distances(lengths, unit, search)
+        else:
+            found = [_farthest_with_distances(lengths, *choice) for choice in choices]
+            targets, D = (np.concatenate(column) for column in zip(*found, strict=True))
+            order = np.argsort(targets)
+            geodesics = cls(graph, targets[order])
+            D = np.ascontiguousarray((D[order] * unit).T)
+        vars(geodesics)["distances"] = D  # they need not be found again
         return geodesics
 
     @cached_property
@@ -101,21 +100,31 @@ class Geodesics:
         and results are rounded to a relative error of 6e-8 per edge. Between all points they are
         then exactly symmetric.
         """
+        return self._distances(*edge_lengths(self.graph))
+
+    def _distances(
+        self, lengths: sparse.csr_array, unit: float, search: CompiledPaths | None = None
+    ) -> Array:
         n, n_targets = self.graph.n_reference, len(self.targets)
-        lengths, unit = edge_lengths(self.graph)
         dtype = _precision(n * n_targets, unit)
         _plan(n, n_targets, dtype().itemsize)
         D = np.empty((n, n_targets), dtype)
-        if n_targets < n:
-            path_lengths_from(lengths, self.targets, out=D.T)
-        else:  # rows are filled faster than columns, since near sources are searched from together
-            path_lengths_from(lengths, self.targets, out=D)
+        if self._to_all_points:
+            # Rows are filled faster than columns, since near sources are searched from together.
+            path_lengths_from(lengths, self.targets, out=D, search=search)
             if D.size > SINGLE_ABOVE:
                 _symmetrize(D)
             else:
                 D = np.ascontiguousarray(D.T)
+        else:
+            path_lengths_from(lengths, self.targets, out=D.T, search=search)
         D *= unit
         return D
+
+    @property
+    def _to_all_points(self) -> bool:
+        """Whether the targets are all points, in their order."""
+        return np.array_equal(self.targets, np.arange(self.graph.n_reference))
 
     __getstate__ = state_of_fields
 
@@ -140,8 +149,9 @@ class Geodesics:
         known = self.graph.identical(X)
         edges = self._edges_of(X, known)
         D = np.empty((len(known), len(known)))
+        to_training = self._to_training(edges)
         for block in row_blocks(len(known), self.graph.n_reference + len(edges.indices)):
-            D[block] = self._via_neighbors(edges, self._to_training(edges, block).T).T
+            D[block] = self._via_neighbors(edges, to_training(block).T).T
         direct = self.graph.among(X)
         i, j = direct.rows, direct.indices
         both_new = (known[i] < 0) & (known[j] < 0)
@@ -160,28 +170,34 @@ class Geodesics:
             own.n_query,
         )
 
-    def _to_training(self, edges: Edges, block: slice) -> Array:
-        """Distances from a block of new points to all training points, (n_block, n_samples)."""
-        indptr = edges.indptr[block.start : block.stop + 1]
-        part = slice(indptr[0], indptr[-1])
-        own = Edges(indptr - indptr[0], edges.indices[part], edges.distances[part])
-        n = self.graph.n_reference
-        if len(self.targets) == n:
-            return self._via_neighbors(own, self.distances)
+    def _to_training(self, edges: Edges) -> Callable[[slice], Array]:
+        """Return the function of a block of new points that returns their distances.
+
+        These are the distances to all training points, (n_block, n_samples).
+        """
+        n, n_new = self.graph.n_reference, len(edges.indptr) - 1
+        if self._to_all_points:
+            return lambda block: self._via_neighbors(edges.of_rows(block), self.distances)
         lengths, unit = edge_lengths(self.graph)
         # Edges in both directions occur twice.
-        first = np.unique(own.rows * n + own.indices, return_index=True)[1]
+        first = np.unique(edges.rows * n + edges.indices, return_index=True)[1]
         starts = sparse.csr_array(
             (
-                np.maximum(own.distances[first] / unit, _ZERO_LENGTH),
-                (own.rows[first], own.indices[first]),
+                np.maximum(edges.distances[first] / unit, _ZERO_LENGTH),
+                (edges.rows[first], edges.indices[first]),
             ),
-            shape=(len(indptr) - 1, n),
+            shape=(n_new, n),
         )
         whole = sparse.vstack([lengths, starts], format="csr")
-        whole.resize((whole.shape[0], whole.shape[0]))  # no edge leads to a new point
-        found = path_lengths_from(canonical(whole), np.arange(n, whole.shape[0]))
-        return np.asarray(found[:, :n] * unit)
+        whole.resize((n + n_new, n + n_new))  # no edge leads to a new point
+        whole = canonical(whole)
+        search = CompiledPaths.of(whole) if uses_compiled_paths(whole, n_new) else None
+
+        def paths_of(block: slice) -> Array:
+            found = path_lengths_from(whole, n + np.arange(block.start, block.stop), search=search)
+            return np.asarray(found[:, :n] * unit)
+
+        return paths_of
 
     def _via_neighbors(self, edges: Edges, distances: Array) -> Array:
         """Shortest path from each row of `edges` via a neighbor, given the neighbors' distances."""
@@ -192,7 +208,8 @@ class Geodesics:
             for rank in range(most):
                 rows = block.start + np.flatnonzero(counts[block] > rank)
                 edge = first[rows] + rank
-                through = distances[edges.indices[edge]]
+                # New points may be farther away than single precision can represent.
+                through = distances[edges.indices[edge]].astype(np.float64, copy=False)
                 through += edges.distances[edge, None]
                 if len(rows) == block.stop - block.start:
                     np.minimum(out[block], through, out=out[block])

@@ -8,16 +8,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry.neighbors.shortest_paths import CompiledPaths
+from manifoldry.neighbors.shortest_paths import CompiledPaths, uses_compiled_paths
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads, run_on_rows
 from manifoldry.util.typing import Array, IntArray
 
 Mask = NDArray[np.bool_]
 
-# Number of points above which paths are followed by compiled code. It saves 0.1 to 0.3 s there, but
-# compiling it takes two seconds once, and loading it half a second in each process.
-COMPILE_ABOVE = 3000
+# Number of points above which paths are counted, and edges examined, by compiled code. It saves 0.1
+# to 0.3 s there, but compiling it takes two seconds once, and loading it half a second in each
+# process. The search for paths has its own limit, `uses_compiled_paths`.
+COMPILE_ABOVE_POINTS = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class PathTrees:
     @classmethod
     def of(cls, lengths: sparse.csr_array, sources: IntArray) -> "PathTrees":
         """Compute the shortest paths for a symmetric matrix of edge lengths."""
-        if lengths.shape[0] <= COMPILE_ABOVE:
+        if not uses_compiled_paths(lengths, len(sources)):
             return cls(*dijkstra(lengths, indices=sources, return_predecessors=True))
         search = CompiledPaths.of(lengths)
         found = map_threads(partial(search.tree, with_predecessors=True), sources)
@@ -103,7 +104,7 @@ class PathTrees:
         compiled code if there are many points.
         """
         ends = np.ones(self._shape) if counted is None else counted.astype(np.float64)
-        if self._shape[1] > COMPILE_ABOVE:
+        if self._shape[1] > COMPILE_ABOVE_POINTS:
             from manifoldry.neighbors.compiled import sum_to_roots
 
             run_on_rows(sum_to_roots, len(ends), self.predecessors, ends)

@@ -1,7 +1,7 @@
 """Lengths of the shortest paths from some points of a graph, by scipy or by compiled code."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from manifoldry.util.validation import row_blocks
 # Number of sources times number of edges above which compiled code is used: scipy takes half a
 # second for them. The compiled code takes a tenth, but a second to compile once and half a second
 # to load in each process.
-COMPILE_ABOVE = 2**25
+COMPILE_ABOVE_WORK = 2**25
 
 # Bytes of the distances of one point to the sources that are searched from at once. Two cache
 # lines and eight were slower, for digits and for rolls.
@@ -25,7 +25,7 @@ BYTES_TOGETHER = 256
 
 def uses_compiled_paths(lengths: sparse.csr_array, n_sources: int) -> bool:
     """Whether there are enough sources and edges for compiled code."""
-    return n_sources * lengths.nnz > COMPILE_ABOVE
+    return n_sources * lengths.nnz > COMPILE_ABOVE_WORK
 
 
 def path_lengths_from(
@@ -33,6 +33,7 @@ def path_lengths_from(
     sources: IntArray,
     out: Array | None = None,
     threads: bool = True,
+    search: "CompiledPaths | None" = None,
 ) -> Array:
     """Lengths of the shortest paths from each source to all points, (n_sources, n).
 
@@ -48,11 +49,16 @@ def path_lengths_from(
         Where to store the lengths, in its precision. By default, a new array.
     threads : bool
         Whether to use several threads; False in functions that several threads call.
+    search : CompiledPaths, optional
+        The compiled search of `lengths`, if it is known. By default it is prepared if there are
+        enough sources and edges.
     """
     n = lengths.shape[0]
     out = np.empty((len(sources), n)) if out is None else out
-    if uses_compiled_paths(lengths, len(sources)):
-        CompiledPaths.of(lengths, out.dtype).fill(sources, out, threads)
+    if search is None and uses_compiled_paths(lengths, len(sources)):
+        search = CompiledPaths.of(lengths)
+    if search is not None:
+        search.astype(out.dtype).fill(sources, out, threads)
         return out
     for block in row_blocks(len(sources), n + lengths.nnz, budget=2**23):  # Ctrl-C interrupts
         out[block] = dijkstra(lengths, indices=sources[block])
@@ -79,11 +85,15 @@ class CompiledPaths:
     lengths: Array
 
     @classmethod
-    def of(cls, lengths: sparse.csr_array, dtype: Any = np.float64) -> "CompiledPaths":
-        """Reorder the points of a graph; the lengths of edges get the precision `dtype`."""
+    def of(cls, lengths: sparse.csr_array) -> "CompiledPaths":
+        """Reorder the points of a graph."""
         order = reverse_cuthill_mckee(lengths, symmetric_mode=True)
         edges = lengths[order][:, order]
-        return cls(order, edges.indptr, edges.indices, edges.data.astype(dtype))
+        return cls(order, edges.indptr, edges.indices, edges.data.astype(np.float64))
+
+    def astype(self, dtype: Any) -> "CompiledPaths":
+        """Return the same search with sums and results in the precision `dtype`."""
+        return replace(self, lengths=self.lengths.astype(dtype, copy=False))
 
     @cached_property
     def position(self) -> IntArray:
