@@ -85,7 +85,8 @@ def test_ukr_does_not_name_parameters_of_its_starts(X, monkeypatch):
         raise NotEnoughMemoryError(what, remedy)
 
     monkeypatch.setattr(gram, "plan_matrix", refuse)
-    with pytest.raises(MemoryError, match=r"^the eigenproblem of all pairs of \d+ points; pass init='pca'$"):
+    expected = r"^the eigenproblem of all pairs of \d+ points; pass init='pca'$"
+    with pytest.raises(MemoryError, match=expected):
         UKR().fit(X)
 
 
