@@ -6,6 +6,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
+from manifoldry.exceptions import LargeMatrixWarning
 from manifoldry.objectives import (
     Bifurcation,
     CellSums,
@@ -18,6 +19,8 @@ from manifoldry.objectives import (
 from manifoldry.objectives.bifurcation import Numerics
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.projected_distance import projected_distance_weights
+from manifoldry.objectives.repulsion import DenseRepulsion
+from manifoldry.util import validation
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -86,6 +89,20 @@ class TestSums:
         np.testing.assert_allclose(found.force, expected.force, atol=1e-9)
         moments = whole.moments(KERNEL, Y, W)
         np.testing.assert_allclose(parts.moments(KERNEL, Y, W), moments, atol=1e-9)
+
+    @pytest.mark.parametrize("compile_pairs", [0, np.inf])
+    def test_exact_sums_need_no_matrix_of_all_pairs(self, weights, compile_pairs, monkeypatch):
+        """Weights are computed for blocks of rows."""
+        Y, W, D = embedding(2), weights.matrix.dense(), cdist(*2 * [embedding(2)], "sqeuclidean")
+        monkeypatch.delattr(FactoredWeights, "dense")
+        exact = Exact(compile_pairs=compile_pairs, block=10 * N, numpy_block=10 * N)
+        found = exact.sums(KERNEL, Y, weights.matrix).kernel_sums
+        np.testing.assert_allclose(found, (W * np.exp(-D)).sum(axis=1), rtol=1e-8)
+
+    def test_a_large_matrix_of_weights_is_announced(self, weights, monkeypatch):
+        monkeypatch.setattr(validation, "ANNOUNCED_ABOVE", N - 1)
+        with pytest.warns(LargeMatrixWarning, match="pairs of 600 points needs .* rows"):
+            weights.matrix.dense()
 
     def test_the_choice_of_sums(self, weights):
         Y, W = np.tile(embedding(2), (7, 1)), weights.matrix
@@ -158,6 +175,33 @@ class TestNewPoints:
         rows = np.arange(60)[::-1].copy()
         reordered = sums.at(Z[rows], new, rows)
         np.testing.assert_array_equal(reordered.log_sum[rows], found.log_sum)
+
+    def test_a_copy_of_a_training_point_beside_it(self):
+        """Terms of their squared distance cancel, and no other point is near in the map."""
+        X, Y = RNG.normal(size=(2500, 8)), 3 * RNG.normal(size=(2500, 2))
+        weights = projected_distance_weights(X)
+        copies = weights.of_new_points(X[:200] + 1e-10)
+        terms = np.einsum("ij,ij->i", copies.left, copies.right[:200])
+        twin = int(terms.argmin())
+        assert terms[twin] < 0
+        assert copies.rows(slice(None)).min() == 0
+        assert weights.matrix.dense().min() == 0
+        Y[twin] = 60
+        new = weights.of_new_points(X[twin : twin + 1] + 1e-10)
+        for engine in (Fastest(), Exact()):
+            sums = engine.at_positions(KERNEL, Y, weights.factors).at(np.array([[60, 60.1]]), new)
+            assert sums.log_sum[0] < np.log(1e-15 * weights.scale)  # rounding of a distance
+            assert np.isfinite(sums.gradient).all()
+            assert np.isfinite(sums.hessian).all()
+
+    def test_weights_times_a_factor(self, weights):
+        scaled = weights.scaled(3.0)
+        assert scaled.factors is weights.factors
+        found = scaled.of_new_points(NEW)
+        assert isinstance(found, FactoredWeights)
+        np.testing.assert_allclose(found.rows(slice(None)), 3 * weights.rows(NEW), rtol=1e-12)
+        dense = DenseRepulsion(weights.scale * weights.matrix.dense())
+        assert dense.scaled(3.0).factors is None
 
     def test_exact_sums_need_no_matrix(self, weights):
         Y, Z = embedding(3), np.random.default_rng(3).normal(size=(60, 3))

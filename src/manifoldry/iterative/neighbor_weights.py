@@ -47,7 +47,7 @@ class Neighbors:
             W = canonical(self.weights.matrix(self.graph))
         self._check_isolated(W)
         total = float(W.sum())
-        return JointWeights(with_values(W, W.data * (1 / total)), total)
+        return JointWeights(with_values(W, W.data / total), total)
 
     def _check_isolated(self, W: sparse.csr_array) -> None:
         """Refuse points with edges whose weights are all zero."""

@@ -137,9 +137,9 @@ def moment(weight, step, order):
 def pair_sums(d, order):
     """Return the compiled loop for d = 1, 2 or 3 coordinates and moments of order 1 or 2.
 
-    Its arguments are the coordinates ``T`` (d, n); `weights` of shape (1, n), (n, n) or None; the
-    constants of `kernel` or `student`; and the arrays to fill in rows lo to hi. A point is left
-    out of its own sum.
+    Its arguments are the coordinates ``T`` (d, n); `weights` of shape (1, n), those of rows lo
+    to hi, (hi − lo, n), or None; the constants of `kernel` or `student`; and the arrays to fill in
+    rows lo to hi. A point is left out of its own sum.
     """
 
     @summing
@@ -155,7 +155,7 @@ def pair_sums(d, order):
                     stop = i
                 X, Y, Z = T[0, start:stop], T[d // 2, start:stop], T[d - 1, start:stop]
                 if weights is not None:
-                    W = weights[i % weights.shape[0], start:stop]
+                    W = weights[(i - lo) % weights.shape[0], start:stop]
                 m, mx, my, mz = zero, zero, zero, zero
                 for j in range(X.shape[0]):
                     dx, dy, dz = x - X[j], y - Y[j], z - Z[j]

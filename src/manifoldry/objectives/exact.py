@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from manifoldry.objectives.factored_weights import as_matrix
+from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
     Kernel,
@@ -163,13 +163,11 @@ class Exact(PairSums):
     edge_block: int = 2**16
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
-        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_sums(kernel, Y, weights, self.edge_block)
         return Sums(*self._all_pairs(kernel, Y, weights, 1))
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
-        weights = as_matrix(weights)
         if sparse.issparse(weights):
             return edge_moments(kernel, Y, weights, self.edge_block)
         return self._all_pairs(kernel, Y, weights, 2)[1]
@@ -188,16 +186,16 @@ class Exact(PairSums):
         return ExactPositionSums(kernel, Y, self.compile_pairs)
 
     def _all_pairs(
-        self, kernel: Kernel, Y: Array, weights: Array | None, order: int
+        self, kernel: Kernel, Y: Array, weights: Array | FactoredWeights | None, order: int
     ) -> tuple[Array, Array]:
         """Kernel sum of every point, and moments of the given order."""
         T = _columns(Y)
-        A = None if weights is None else _rows(weights, T)
+        rows = _weight_rows(weights, T)
         kernel_sums, moments = np.empty(T.shape[1]), np.empty(T.shape[::-1], T.dtype)
         loop = compiled_loop(kernel, T, order) if self._use_compiled(T) else None
         fill = loop or _in_numpy(kernel, T, order)
         blocks = row_blocks(T.shape[1], T.shape[1], self.block if loop else self.numpy_block)
-        map_threads(lambda block: fill(block, A, kernel_sums, moments), blocks)
+        map_threads(lambda block: fill(block, rows(block), kernel_sums, moments), blocks)
         return kernel_sums, moments
 
     def _use_compiled(self, T: Array) -> bool:
@@ -260,7 +258,7 @@ def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:
         D[itself] = 1  # a value at which every kernel is finite
         K = kernel(D)
         if A is not None:
-            K *= A[block] if len(A) > 1 else A
+            K *= A
         K[itself] = 0
         kernel_sums[block] = K.sum(axis=1, dtype=float)
         K = kernel.times_derivative(K, D) if order == 1 else K * kernel.curvature(D)
@@ -277,14 +275,25 @@ def _columns(Y: Array) -> Array:
     return np.array(Y.T, dtype=dtype, order="C")
 
 
-def _rows(weights: Array, T: Array) -> Array:
-    """Weights as a contiguous read-only array (n, n) or (1, n), one type for the compiler."""
-    A = np.atleast_2d(weights)
-    n = T.shape[1]
+def _weight_rows(
+    weights: Array | FactoredWeights | None, T: Array
+) -> Callable[[slice], Array | None]:
+    """Return a function for the weights in a block of rows; one row if all rows are equal."""
+    if weights is None:
+        return lambda block: None
+    n, A = T.shape[1], weights if isinstance(weights, FactoredWeights) else np.atleast_2d(weights)
     if A.shape not in ((1, n), (n, n)):  # compiled loops do not check bounds
         raise ValueError(f"weights of shape {A.shape} must be ({n},), or ({n}, {n}) for all pairs")
+    if isinstance(A, FactoredWeights):
+        factored = A
+        return lambda block: _read_only(factored.rows(block))
     A = A.T if len(A) > 1 and A.flags.f_contiguous else A  # symmetric: the transpose needs no copy
-    A = A if A.dtype in (np.float32, np.float64) else A.astype(T.dtype)
+    given = _read_only(A if A.dtype in (np.float32, np.float64) else A.astype(T.dtype))
+    return lambda block: given[block] if len(given) > 1 else given
+
+
+def _read_only(A: Array) -> Array:
+    """A contiguous read-only view, one type for the compiler."""
     A = np.require(A, requirements=["C", "A"]).view()
     A.flags.writeable = False
     return A

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldry.util.cached import cached_property
-from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import plan_memory
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import plan_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +16,10 @@ class FactoredWeights:
     """Weights wᵢⱼ = Σ_c lᵢ_c·rⱼ_c of pairs i ≠ j, or of new points i and training points j.
 
     A sum over all pairs is then one sum for every factor, with the weights r_c of the points.
+
+    Weights are not negative. Terms may cancel, though, as in (xᵢ − xⱼ)² = xᵢ² + xⱼ² − 2·xᵢ·xⱼ for
+    nearly equal x: such weights have the rounding error of the terms, and negative ones are set to
+    zero.
 
     Parameters
     ----------
@@ -46,6 +50,11 @@ class FactoredWeights:
         """Number of factors of each point."""
         return int(self.left.shape[1])
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix of weights."""
+        return len(self.left), len(self.right)
+
     def groups(self, size: int) -> Iterator["FactoredWeights"]:
         """Groups of at most `size` factors; sums with these weights are those of all groups."""
         for start in range(0, self.n_factors, size):
@@ -57,14 +66,16 @@ class FactoredWeights:
     def dense(self) -> Array:
         """The weights of all pairs, with a zero diagonal."""
         n = len(self.left)
-        plan_memory(8.0 * n**2, f"weights of all pairs of {n} points", "pass pair_sums=Fastest()")
-        W = self.left @ self.right.T
+        remedy = "compute rows(...) of some points at a time"
+        plan_matrix((n, n), 8, f"a matrix of the weights of all pairs of {n} points", remedy)
+        W = self.rows(slice(None))
         np.fill_diagonal(W, 0.0)
         return W
 
     def rows(self, rows: IntArray | slice) -> Array:
-        """Weights of some new points, (n_rows, n)."""
-        return np.asarray(self.left[rows] @ self.right.T)
+        """Weights of some points, (n_rows, n), also those of training points with themselves."""
+        W = np.asarray(self.left[rows] @ self.right.T)
+        return np.maximum(W, 0.0, out=W)
 
     def to(self, points: NDArray[np.bool_]) -> "FactoredWeights":
         """Return the weights to some of the training points."""
@@ -74,8 +85,3 @@ class FactoredWeights:
     def row_sums(self) -> Array:
         """Sums of the weights of every new point."""
         return np.asarray(self.left @ self.right.sum(axis=0))
-
-
-def as_matrix(weights: Matrix | FactoredWeights | None) -> Matrix | None:
-    """The same weights, factored ones as a dense matrix."""
-    return weights.dense() if isinstance(weights, FactoredWeights) else weights

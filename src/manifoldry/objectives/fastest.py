@@ -42,8 +42,8 @@ class _Costs(NamedTuple):
 class Fastest(ApproximateSums):
     """Exact sums for few points, for many the faster of two approximations.
 
-    Objectives use it by default. Embeddings of more than three dimensions and sums with weights for
-    every pair of points are exact.
+    Objectives use it by default. Embeddings of more than three dimensions, and sums with weights
+    of pairs that are given as a matrix, are exact.
 
     Parameters
     ----------

@@ -252,6 +252,16 @@ class ScaledRepulsion(Repulsion):
     def rows(self, X: Matrix) -> Array:
         return self.factor * self.weights.rows(X)
 
+    @property
+    def factors(self) -> Array | None:
+        return self.weights.factors
+
+    def of_new_points(self, X: Matrix) -> Array | FactoredWeights:
+        weights = self.weights.of_new_points(X)
+        if isinstance(weights, FactoredWeights):
+            return replace(weights, left=self.factor * weights.left)
+        return self.factor * weights
+
     def without_cache(self) -> Self:
         return replace(self, weights=self.weights.without_cache())
 
