@@ -1,6 +1,7 @@
 """The weight of the elastic embedding, its repulsions and its map of new points."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 import manifoldry as mf
+from manifoldry.affinity import Gaussian
 from manifoldry.exceptions import (
     ConvergenceWarning,
     DisconnectedGraphWarning,
     ManifoldryWarning,
 )
 from manifoldry.iterative.elastic_weight import WeightSearch
-from manifoldry.objectives import UniformRepulsion
+from manifoldry.iterative.neighbor_weights import Neighbors
+from manifoldry.objectives import UniformRepulsion, projected_distance_weights
 from manifoldry.objectives.projected_distance import ProjectedDistanceRepulsion
 from manifoldry.objectives.squared_distance import SquaredDistanceRepulsion
 from manifoldry.optimize import Callback, Homotopy
@@ -221,6 +224,22 @@ class TestManyPoints:
         np.testing.assert_array_equal(same.transform(new), model.transform(new))
 
     @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize("repulsion", ["auto", "squared_distance"])
+    def test_a_warning_if_components_lose_distances(self, repulsion):
+        X = np.random.default_rng(0).normal(size=(160, 60))
+        model = mf.ElasticEmbedding(weight=5.0, repulsion=repulsion, init="pca", max_iter=1)
+        held = (PCA().fit(X).explained_variance_ratio_[:30]).sum()
+        message = f"160 points is by .* 30 principal components, which hold {held:.0%}.*; for more"
+        with pytest.warns(ManifoldryWarning, match=message):
+            model.fit(X)
+        with warnings.catch_warnings(record=True) as issued:
+            warnings.simplefilter("always")
+            given = projected_distance_weights(X, max_rank=60)
+            model.set_params(repulsion=given).fit(X)
+        assert not any("principal components" in str(warning.message) for warning in issued)
+        assert model.objective_.repulsion.rank == 60
+
+    @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
     def test_more_dimensions_take_a_matrix(self, X):
         many = np.vstack([X, X + 0.1])[:160]
         model = mf.ElasticEmbedding(4, weight=5.0, max_iter=2)
@@ -228,6 +247,14 @@ class TestManyPoints:
             assert isinstance(model.fit(many).objective_.repulsion, UniformRepulsion)
         few = mf.ElasticEmbedding(4, weight=5.0, max_iter=2).fit(X)
         assert isinstance(few.objective_.repulsion, SquaredDistanceRepulsion)
+
+
+def test_affinities_near_the_smallest_numbers():
+    """The reciprocal of their sum is infinite."""
+    graph = mf.NeighborGraph.build(np.array([[0.0], [1.0]]), 1)
+    joint = Neighbors(None, graph, Gaussian(gamma=740.0).fit(graph)).joint
+    assert 0 < joint.total < 1e-320
+    np.testing.assert_array_equal(joint.matrix.toarray(), [[0, 0.5], [0.5, 0]])
 
 
 def test_the_path_shows_coarse_structure_first(X):

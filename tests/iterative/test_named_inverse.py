@@ -305,6 +305,15 @@ class TestRefusals:
         ):
             elastic(n_components=4).fit(X)
 
+    def test_repulsion_by_some_components_of_the_data(self, X, monkeypatch):
+        monkeypatch.setattr(mf.ElasticEmbedding, "_pairs_kept", 100)
+        wide = np.hstack([X, 0.01 * np.random.default_rng(0).normal(size=(len(X), 40))])
+        n_features = wide.shape[1]
+        message = f"n_features={n_features}, but that of {len(X)} points uses 30 .*'regression'"
+        with pytest.raises(ValueError, match=message):
+            elastic().fit(wide)
+        assert isinstance(elastic().fit(X).inverse_, ElasticInverse)
+
 
 def test_kernels_of_other_affinities(X):
     graph = mf.NeighborGraph.build(X, 12)

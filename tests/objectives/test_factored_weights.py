@@ -21,6 +21,7 @@ from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.projected_distance import projected_distance_weights
 from manifoldry.objectives.repulsion import DenseRepulsion
 from manifoldry.util import validation
+from manifoldry.util.validation import spread_rows
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -125,7 +126,24 @@ class TestProjectedDistances:
         D = cdist(X, X, "sqeuclidean")
         found = projected_distance_weights(X)
         np.testing.assert_allclose(found.scale * found.matrix.dense(), D / D.sum(), atol=1e-14)
-        assert found.held == 1
+        assert found.held == pytest.approx(1, abs=1e-12)
+
+    @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+    def test_distances_held_by_components_of_a_sample(self, kind):
+        """A direction of a few rows, which are not in the sample, counts too."""
+        data = RNG.normal(size=(N, 6)) + 2
+        data[:, 5] = 0
+        rest = np.setdiff1d(np.arange(N), spread_rows(N, 100))
+        data[rest[:5], 5] = 60
+        weights = projected_distance_weights(kind(data), max_rank=4, sample=100)
+        D = cdist(*2 * [weights.components * weights.projection.frame.unit], "sqeuclidean")
+        expected = D.sum() / cdist(data, data, "sqeuclidean").sum()
+        assert expected < 0.5
+        assert weights.held == pytest.approx(expected, rel=1e-9)
+
+    def test_components_are_stored_once(self, weights):
+        assert np.shares_memory(weights.components, weights.matrix.right)
+        assert weights.factors is weights.matrix.right
 
     def test_degrees_laplacian_and_rows(self, weights):
         W = weights.scale * weights.matrix.dense()

@@ -67,13 +67,14 @@ class ElasticEmbedding(NeighborEmbedder):
         the `metric`. A smaller λ gives denser clusters, which are often easier to read:
         ``plot_path(model)`` shows the embeddings of all λ, ``model.path_.embedding_at(30.0)`` is
         one of them, and ``weight=30.0`` with it as `init` fits a model there.
-    repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
-        W⁻: proportional to the squared Euclidean distance in the data; equal for all pairs; or a
-        given matrix, dense or sparse. By default squared distances, which give far better
-        embeddings; uniform if only distances are given, or for more than 5000 points in more than
-        three dimensions, where squared distances need a dense matrix (a warning says so). Beyond
-        5000 points in up to three dimensions, sums over pairs are approximate, and squared
-        distances are those of the first 30 principal components if there are more features.
+    repulsion : {"auto", "squared_distance", "uniform"}, matrix or Repulsion, default="auto"
+        W⁻: proportional to the squared Euclidean distance in the data; equal for all pairs; or
+        given as a matrix, dense or sparse, or as an object of :mod:`manifoldry.objectives`. By
+        default squared distances, which give far better embeddings; uniform if only distances are
+        given, or for more than 5000 points in more than three dimensions, where squared distances
+        need a dense matrix (a warning says so). Beyond 5000 points in up to three dimensions, sums
+        over pairs are approximate, and squared distances are those of the first 30 principal
+        components if there are more features (with a warning if these hold less than 80 % of them).
     {metric}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, or the
@@ -101,8 +102,9 @@ class ElasticEmbedding(NeighborEmbedder):
     inverse : {"regression", "elastic"} or regressor, default=None
         How ``inverse_transform`` computes data from coordinates: by local regression, the default;
         by minimizing the objective over the data at the given coordinates, with widths chosen by
-        the leave-one-out error, which needs squared-distance repulsion and the Euclidean metric
-        (see :class:`~manifoldry.extension.elastic_inverse.ElasticInverse`); or by a scikit-learn
+        the leave-one-out error, which needs squared-distance repulsion, the Euclidean metric
+        and, beyond 5000 points, at most 30 features (see
+        :class:`~manifoldry.extension.elastic_inverse.ElasticInverse`); or by a scikit-learn
         regressor that is fitted to predict `X` from ``embedding_``.
     {max_iter}
     {callback}
@@ -271,8 +273,11 @@ class ElasticEmbedding(NeighborEmbedder):
                 "repulsion='squared_distance' needs the data, but only distances were given; pass "
                 "the matrix of squared distances as repulsion"
             )
-        weights = projected_distance_weights if fast else squared_distance_weights
-        return weights(data.points)
+        if not fast:
+            return squared_distance_weights(data.points)
+        weights = projected_distance_weights(data.points)
+        warn_of_lost_distances(weights)
+        return weights
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
         if not self._searches_weight(posed.data):
@@ -306,6 +311,19 @@ class ElasticEmbedding(NeighborEmbedder):
         return ElasticInverse(X, Y, *kernels, self.weight_).with_chosen_widths()
 
 
+def warn_of_lost_distances(weights: ProjectedDistanceRepulsion, least: float = 0.8) -> None:
+    """Warn if the principal components hold less than a fraction `least` of squared distances."""
+    if weights.held < least:
+        warn(
+            f"repulsion of {weights.n} points is by the squared distances of {weights.rank} "
+            f"principal components, which hold {weights.held:.0%} of the squared distances in the "
+            "data; for more components pass "
+            "repulsion=manifoldry.objectives.projected_distance_weights(X, max_rank=...), which "
+            "avoids this warning for any max_rank",
+            ManifoldryWarning,
+        )
+
+
 def check_invertible(neighbors: Neighbors, asked: Any, repulsion: Any) -> None:
     """Raise ValueError if the objective, a function of the data, has no minimizer or is unknown.
 
@@ -318,6 +336,8 @@ def check_invertible(neighbors: Neighbors, asked: Any, repulsion: Any) -> None:
             f"data, but for {neighbors.graph.n_query} points repulsion={given} is not that; pass "
             "repulsion='squared_distance' or inverse='regression'"
         )
+    if isinstance(repulsion, ProjectedDistanceRepulsion):
+        check_all_features(repulsion)
     metric = neighbors.graph.metric
     if not (isinstance(metric, str) and metric in ("euclidean", "l2")):
         raise ValueError(
@@ -325,6 +345,17 @@ def check_invertible(neighbors: Neighbors, asked: Any, repulsion: Any) -> None:
             "pass metric='euclidean' or inverse='regression'"
         )
     affinity_kernels(neighbors.weights, neighbors.graph)
+
+
+def check_all_features(repulsion: ProjectedDistanceRepulsion) -> None:
+    """Raise ValueError if the repulsion is not by the distances in all features."""
+    if repulsion.rank < repulsion.n_features:
+        raise ValueError(
+            "inverse='elastic' needs repulsion by the squared distances of all "
+            f"n_features={repulsion.n_features}, but that of {repulsion.n} points uses "
+            f"{repulsion.rank} principal components; pass inverse='regression', or the principal "
+            "components as X"
+        )
 
 
 def dense_rows(X: Matrix) -> Array:

@@ -23,12 +23,13 @@ class Projection(NamedTuple):
     axes: Array
     """Orthonormal columns, (n_features, rank)."""
 
-    def apply(self, X: Matrix) -> Array:
-        """Coordinates (n, rank)."""
-        A, shift = np.empty((X.shape[0], self.axes.shape[1])), self.center @ self.axes
+    def factors(self, X: Matrix) -> Array:
+        """Ones, squared lengths and coordinates a of the rows of `X`, (n, 2 + rank)."""
+        F, shift = np.ones((X.shape[0], 2 + self.axes.shape[1])), self.center @ self.axes
         for block in row_blocks(*X.shape):
-            A[block] = self.frame.apply(X[block]) @ self.axes - shift
-        return A
+            F[block, 2:] = self.frame.apply(X[block]) @ self.axes - shift
+        F[:, 1] = squared_norms(F[:, 2:])
+        return F
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,28 +40,38 @@ class ProjectedDistanceRepulsion(Repulsion):
     ----------
     projection : Projection
         To the first principal components of the data.
-    A : array of shape (n, rank)
-        These components a of the data.
+    right : array of shape (n, 2 + rank)
+        Right factors of the weights: one, ‖a‖² and these components a of the data.
     held : float
-        Fraction of the squared distances that these components hold, estimated from a sample.
+        Fraction of the sum of all squared distances that these components hold.
     """
 
     projection: Projection
-    A: Array
+    right: Array
     held: float
 
     @property
     def n(self) -> int:
-        return len(self.A)
+        return len(self.right)
+
+    @property
+    def components(self) -> Array:
+        """The components a of the data, (n, rank)."""
+        return self.right[:, 2:]
 
     @property
     def rank(self) -> int:
         """Number of principal components."""
-        return int(self.A.shape[1])
+        return int(self.projection.axes.shape[1])
 
-    @cached_property
+    @property
+    def n_features(self) -> int:
+        """Number of features of the data."""
+        return int(self.projection.axes.shape[0])
+
+    @property
     def _squares(self) -> Array:
-        return squared_norms(self.A)
+        return self.right[:, 1]
 
     @cached_property
     def total(self) -> float:
@@ -77,11 +88,10 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     @cached_property
     def _factors(self) -> FactoredWeights:
-        right = np.hstack([np.ones((self.n, 1)), self._squares[:, None], self.A])
-        return FactoredWeights(_left(self.A, self._squares), right)
+        return FactoredWeights(_left(self.right), self.right)
 
     def at(self, i: IntArray, j: IntArray) -> Array | float:
-        steps = self.A[i] - self.A[j]
+        steps = self.components[i] - self.components[j]
         return np.asarray(np.einsum("...c,...c->...", steps, steps) * self.scale)
 
     @property
@@ -90,12 +100,12 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     @cached_property
     def _unscaled_degrees(self) -> Array:
-        s = self._squares
-        return np.asarray(self.n * s + s.sum() - 2 * (self.A @ self.A.sum(axis=0)))
+        s, A = self._squares, self.components
+        return np.asarray(self.n * s + s.sum() - 2 * (A @ A.sum(axis=0)))
 
     def laplacian_product(self, V: Array) -> Array:
-        V = V - V.mean(axis=0)
-        product = (self._unscaled_degrees * V.T).T + 2 * (self.A @ (self.A.T @ V))
+        A, V = self.components, V - V.mean(axis=0)
+        product = (self._unscaled_degrees * V.T).T + 2 * (A @ (A.T @ V))
         # The rest of the product is the same for all points, and makes its mean zero.
         return (product - product.mean(axis=0)) * self.scale
 
@@ -104,12 +114,11 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     @property
     def factors(self) -> Array | None:
-        return self._factors.right
+        return self.right
 
     def of_new_points(self, X: Matrix) -> FactoredWeights:
-        A = self.projection.apply(X)
-        left = _left(A, squared_norms(A))
-        return FactoredWeights(self.scale * left, self._factors.right)
+        left = _left(self.projection.factors(X))
+        return FactoredWeights(self.scale * left, self.right)
 
     def without_cache(self) -> Self:
         return replace(self)
@@ -143,11 +152,12 @@ def projected_distance_weights(
     array([0.036, 0.321, 0.143])
     """
     frame, n = Frame.of(X), X.shape[0]
-    center = _mean(X, frame)
-    axes, values = _principal_axes(X, frame, center, sample)
-    held = float(values[:max_rank].sum()) / max(float(values.sum()), np.finfo(float).tiny)
+    center, inertia = _mean_and_inertia(X, frame)
+    axes = _principal_axes(X, frame, center, sample)
     projection = Projection(frame, center, np.ascontiguousarray(axes[:, :max_rank]))
-    weights = ProjectedDistanceRepulsion(projection, projection.apply(X), held)
+    right = projection.factors(X)
+    held = min(1.0, float(right[:, 1].sum()) / max(inertia, np.finfo(float).tiny))
+    weights = ProjectedDistanceRepulsion(projection, right, held)
     if not 0 < weights.total < np.inf:
         raise ValueError(
             f"the squared distances of the {n} rows of X sum to {weights.total} and cannot be "
@@ -156,26 +166,31 @@ def projected_distance_weights(
     return weights
 
 
-def _left(A: Array, squares: Array) -> Array:
-    """Left factors of ‖aᵢ − aⱼ‖² = sᵢ + sⱼ − 2·aᵢ·aⱼ, given a and s = ‖a‖²."""
-    return np.hstack([squares[:, None], np.ones((len(A), 1)), -2 * A])
+def _left(right: Array) -> Array:
+    """Left factors (s, 1, −2a) of ‖aᵢ − aⱼ‖² = sᵢ + sⱼ − 2·aᵢ·aⱼ, given the right (1, s, a)."""
+    left = -2 * right
+    left[:, 0], left[:, 1] = right[:, 1], 1.0
+    return left
 
 
-def _mean(X: Matrix, frame: Frame) -> Array:
-    """Mean of the rows in the frame."""
-    blocks = row_blocks(*X.shape)
-    total = sum(np.asarray(frame.apply(X[rows]).sum(axis=0)).ravel() for rows in blocks)
-    return np.asarray(total / X.shape[0])
+def _mean_and_inertia(X: Matrix, frame: Frame) -> tuple[Array, float]:
+    """Mean of the rows in the frame, and the sum of their squared distances from it."""
+    n, total, squares = X.shape[0], np.zeros(X.shape[1]), 0.0
+    for rows in row_blocks(*X.shape):
+        block = frame.apply(X[rows])
+        total += np.asarray(block.sum(axis=0)).ravel()
+        squares += float(squared_norms(block).sum())
+    mean = total / n
+    return mean, squares - n * float(mean @ mean)
 
 
-def _principal_axes(X: Matrix, frame: Frame, center: Array, sample: int) -> tuple[Array, Array]:
-    """Axes of a sample of rows in columns, and their variances, the largest first."""
+def _principal_axes(X: Matrix, frame: Frame, center: Array, sample: int) -> Array:
+    """Principal axes of a sample of rows in columns, that of the largest variance first."""
     B = frame.apply(X[spread_rows(X.shape[0], sample)])
     m, n_features = B.shape
     if n_features <= m:
         B = (B.toarray() if sparse.issparse(B) else B) - center
-        values, axes = np.linalg.eigh(B.T @ B / m)
-        return axes[:, ::-1], np.maximum(values[::-1], 0.0)
+        return np.asarray(np.linalg.eigh(B.T @ B / m)[1][:, ::-1])
     shift = B @ center  # of the products of rows, which may be sparse
     product = B @ B.T
     G = product.toarray() if sparse.issparse(product) else product
@@ -184,4 +199,4 @@ def _principal_axes(X: Matrix, frame: Frame, center: Array, sample: int) -> tupl
     values, U = np.maximum(values[::-1], 0.0), U[:, ::-1]
     nonzero = values > 1e-12 * values[0]
     axes = B.T @ U[:, nonzero] - np.outer(center, U[:, nonzero].sum(axis=0))
-    return axes / np.sqrt(m * values[nonzero]), values[nonzero]
+    return np.asarray(axes / np.sqrt(m * values[nonzero]))
