@@ -276,6 +276,19 @@ def test_no_second_copy_of_the_data_is_kept():
     assert np.array_equal(index.nearest(X[:3], 4)[0], graph.index.nearest(X[:3], 4)[0])
 
 
+def test_a_search_changes_nothing_that_another_thread_uses(monkeypatch):
+    seen, candidates = [], ApproximateIndex._candidates
+
+    def record(self, *arguments):
+        seen.append("_single" in vars(self))
+        return candidates(self, *arguments)
+
+    monkeypatch.setattr(ApproximateIndex, "_candidates", record)
+    X = bent_cloud(500)
+    NeighborGraph.build(X, 15, search="approximate")
+    assert seen == [False]
+
+
 def test_approximate_search_of_few_features_and_of_unsupported_data():
     X = bent_cloud(1000, 3)
     graph = NeighborGraph.build(X, 10, search="approximate")

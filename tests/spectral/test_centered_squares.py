@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
+from sklearn.base import clone
 
 from manifoldry import Isomap, NonRedundant
 from manifoldry.datasets import make_swiss_roll
+from manifoldry.eigen import Dense
+from manifoldry.exceptions import LargeMatrixWarning
 from manifoldry.neighbors import geodesics, shortest_paths
 from manifoldry.spectral import isomap
 from manifoldry.spectral.centered_squares import CenteredSquares
+from manifoldry.util import validation
 
 D = squareform(pdist(np.random.default_rng(0).standard_normal((60, 3))))
 
@@ -26,6 +30,7 @@ def test_products_are_those_of_the_matrix(dtype, columns):
     np.testing.assert_allclose(operator @ X, K @ X, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(operator @ X[:, 0], K @ X[:, 0], rtol=1e-12, atol=1e-12)
     assert operator.squared_norm() == pytest.approx((K**2).sum(), rel=1e-12)
+    np.testing.assert_allclose(operator.toarray(), K, rtol=1e-12, atol=1e-12)
 
 
 def test_squares_of_large_distances_do_not_overflow():
@@ -70,9 +75,57 @@ class TestIsomap:
         assert posed.problems[0].operator.D is posed.geodesics.distances
 
     def test_a_dense_solver_forms_it(self, monkeypatch):
+        multiplied = []
+        product = CenteredSquares._matmat
+
+        def record(self, X):
+            multiplied.append(X.shape[1])
+            return product(self, X)
+
+        monkeypatch.setattr(CenteredSquares, "_matmat", record)
         plain, large = self.fits(monkeypatch, single=False, eigen_solver="dense")
+        assert max(multiplied) < 20  # not by the identity
         assert large.solver_.startswith("Dense")
         np.testing.assert_allclose(large.embedding_, plain.embedding_, atol=1e-9)
+
+    @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.DisconnectedGraphWarning")
+    @pytest.mark.parametrize("disconnected", ["separate", "largest"])
+    def test_components_have_their_own_distances(self, monkeypatch, disconnected):
+        X = self.X.copy()
+        X[:150] += 1000.0
+        model = Isomap(2, n_neighbors=8, short_circuits="ignore", disconnected=disconnected)
+        plain = clone(model).fit(X).embedding_
+        monkeypatch.setattr(isomap, "IMPLICIT_ABOVE", 200)
+        operators = [problem.operator for problem in model.pose(X).problems]
+        assert isinstance(operators[0], CenteredSquares)
+        assert operators[0].shape == (350, 350)
+        assert all(isinstance(small, np.ndarray) for small in operators[1:])
+        np.testing.assert_allclose(model.fit(X).embedding_, plain, atol=1e-8)
+
+    @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.DisconnectedGraphWarning")
+    def test_the_memory_of_components_is_planned(self, monkeypatch, free_memory):
+        monkeypatch.setattr(isomap, "IMPLICIT_ABOVE", 100)
+        X = self.X.copy()
+        X[:150] += 1000.0
+        free_memory(8 * 500**2)  # one matrix in double precision
+        options = {"n_neighbors": 8, "short_circuits": "ignore"}
+        Isomap(2, **options).fit(self.X)
+        with pytest.raises(MemoryError, match=r"Gram matrix of 500 points .* n_landmarks"):
+            Isomap(2, disconnected="separate", **options).fit(X)
+
+    def test_a_dense_solver_warns_once_of_its_memory(self, monkeypatch):
+        monkeypatch.setattr(validation, "ANNOUNCED_ABOVE", 100)
+        dense = Isomap(2, n_neighbors=8, eigen_solver=Dense(planned_above=100))
+        with pytest.warns(LargeMatrixWarning, match="dense eigenproblem of order 500") as caught:
+            dense.set_params(short_circuits="ignore").fit(self.X)
+        assert len(caught) == 1
+
+    def test_residual_variance_in_any_unit(self):
+        plain, large = (
+            Isomap(2, n_neighbors=8, short_circuits="ignore").fit(self.X * unit)
+            for unit in (1.0, 2.0**500)
+        )
+        np.testing.assert_allclose(large.residual_variance_, plain.residual_variance_, rtol=1e-9)
 
     def test_non_redundant_coordinates_of_it(self, monkeypatch):
         plain = NonRedundant(Isomap(n_neighbors=8, short_circuits="ignore"), 2).fit(self.X)

@@ -42,7 +42,7 @@ class Dense(PairSolver):
         sets (digits, MNIST, USPS, Frey faces, cells, word vectors) are accurate enough with up to
         35 pairs. With 40, MNIST (12 000 rows) and USPS are not, and the two attempts take 1.5 and
         1.6 times as long as double precision alone, where one in single saves at most a third.
-    planned_above : int
+    planned_above : int, default=10000
         Order above which the free memory is checked first; :class:`Auto` uses other solvers there.
 
     Examples

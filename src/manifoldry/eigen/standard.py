@@ -140,7 +140,7 @@ class StandardProblem:
         """Return A as a dense array that is always a copy."""
         if isinstance(self.A, np.ndarray):
             return self.A.copy()
-        if self.sparse or isinstance(self.A, Gram):
+        if hasattr(self.A, "toarray"):
             return np.asarray(self.A.toarray())
         dense = self.apply(np.eye(self.n))
         return (dense + dense.T) / 2

@@ -82,7 +82,7 @@ class Geodesics:
             search = CompiledPaths.of(lengths)
             chosen = [search.farthest_points(*choice) for choice in choices]
             geodesics = cls(graph, np.sort(np.concatenate(chosen)))
-            D = geodesics._distances(lengths, unit, search)
+            D = _distances(geodesics.targets, lengths, unit, search)
         else:
             found = [_farthest_with_distances(lengths, *choice) for choice in choices]
             targets, D = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -100,31 +100,7 @@ class Geodesics:
         and results are rounded to a relative error of 6e-8 per edge. Between all points they are
         then exactly symmetric.
         """
-        return self._distances(*edge_lengths(self.graph))
-
-    def _distances(
-        self, lengths: sparse.csr_array, unit: float, search: CompiledPaths | None = None
-    ) -> Array:
-        n, n_targets = self.graph.n_reference, len(self.targets)
-        dtype = _precision(n * n_targets, unit)
-        _plan(n, n_targets, dtype().itemsize)
-        D = np.empty((n, n_targets), dtype)
-        if self._to_all_points:
-            # Rows are filled faster than columns, since near sources are searched from together.
-            path_lengths_from(lengths, self.targets, out=D, search=search)
-            if D.size > SINGLE_ABOVE:
-                _symmetrize(D)
-            else:
-                D = np.ascontiguousarray(D.T)
-        else:
-            path_lengths_from(lengths, self.targets, out=D.T, search=search)
-        D *= unit
-        return D
-
-    @property
-    def _to_all_points(self) -> bool:
-        """Whether the targets are all points, in their order."""
-        return np.array_equal(self.targets, np.arange(self.graph.n_reference))
+        return _distances(self.targets, *edge_lengths(self.graph))
 
     __getstate__ = state_of_fields
 
@@ -176,7 +152,7 @@ class Geodesics:
         These are the distances to all training points, (n_block, n_samples).
         """
         n, n_new = self.graph.n_reference, len(edges.indptr) - 1
-        if self._to_all_points:
+        if _are_all_points(self.targets, n):
             return lambda block: self._via_neighbors(edges.of_rows(block), self.distances)
         lengths, unit = edge_lengths(self.graph)
         # Edges in both directions occur twice.
@@ -216,6 +192,32 @@ class Geodesics:
                 else:
                     out[rows] = np.minimum(out[rows], through)
         return out
+
+
+def _distances(
+    targets: IntArray, lengths: sparse.csr_array, unit: float, search: CompiledPaths | None = None
+) -> Array:
+    """Distances of all points to the targets, given the result of :func:`edge_lengths`."""
+    n, n_targets = lengths.shape[0], len(targets)
+    dtype = _precision(n * n_targets, unit)
+    _plan(n, n_targets, dtype().itemsize)
+    D = np.empty((n, n_targets), dtype)
+    if _are_all_points(targets, n):
+        # Rows are filled faster than columns, since near sources are searched from together.
+        path_lengths_from(lengths, targets, out=D, search=search)
+        if D.size > SINGLE_ABOVE:
+            _symmetrize(D)
+        else:
+            D = np.ascontiguousarray(D.T)
+    else:
+        path_lengths_from(lengths, targets, out=D.T, search=search)
+    D *= unit
+    return D
+
+
+def _are_all_points(targets: IntArray, n: int) -> bool:
+    """Whether the targets are all n points in their order, so that distances are symmetric."""
+    return np.array_equal(targets, np.arange(n))
 
 
 def _precision(count: int, unit: float, in_range: float = 2.0**64) -> type[np.floating[Any]]:

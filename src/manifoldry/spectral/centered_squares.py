@@ -59,13 +59,30 @@ class CenteredSquares(LinearOperator):
         run_on_rows(products_with_squares, len(out), self.D, 1 / self.unit, columns, out)
         return out
 
+    def toarray(self) -> Array:
+        """Return K as a new array."""
+        means, K = self.column_means, np.empty(self.shape)
+
+        def fill(block: slice) -> None:
+            K[block] = -0.5 * self._squares(block) - means[block, None] - means + self.grand_mean
+
+        map_threads(fill, self._blocks)
+        return K
+
+    @property
+    def _blocks(self) -> list[slice]:
+        return row_blocks(len(self.D), len(self.D), budget=2**17)
+
+    def _squares(self, block: slice) -> Array:
+        return np.square(np.multiply(self.D[block], 1 / self.unit, dtype=np.float64))
+
     def squared_norm(self) -> float:
         """Return the sum of the squared entries of K."""
 
         def total(block: slice) -> float:
-            squares = np.multiply(self.D[block], 1 / self.unit, dtype=np.float64) ** 2
+            squares = self._squares(block)
             return float(np.square(squares, out=squares).sum())
 
         n, means = len(self.D), self.column_means
-        uncentered = sum(map_threads(total, row_blocks(n, n, budget=2**17))) / 4
+        uncentered = sum(map_threads(total, self._blocks)) / 4
         return float(uncentered - 2 * n * (means @ means) + (n * self.grand_mean) ** 2)

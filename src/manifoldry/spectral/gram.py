@@ -164,7 +164,7 @@ class KernelGram:
 
     @classmethod
     def of_distances(cls, D: Array, unit: float) -> "KernelGram":
-        """Center −½·(d/unit)² for a symmetric matrix of distances, without a copy of it."""
+        """Center −½·(d/unit)² for a symmetric matrix of distances, without storing the result."""
         K = CenteredSquares(D, unit)
         kernel = Centered(GivenKernel(len(D)), K.column_means, K.grand_mean)
         problem = SpectralProblem(K, "largest", deflate=np.ones(len(D)), scale="sqrt_eigenvalue")

@@ -29,10 +29,12 @@ from manifoldry.spectral.posed import Posed, connected_graph
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator, check_count, check_option
 from manifoldry.util.typing import Array, IntArray, RandomState
-from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_rows
+from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
 
 # Number of points above which the centered matrix is not stored beside the distances.
 IMPLICIT_ABOVE = 4096
+
+FEWER_TARGETS = "pass n_landmarks to use fewer points"
 
 
 @shared_docs
@@ -169,10 +171,9 @@ class Isomap(SpectralEmbedder):
     def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))
         if self.n_landmarks is None:
-            # Of many points only the distances are stored, in single precision.
-            lean = n > IMPLICIT_ABOVE and not isinstance(resolve_solver(self.eigen_solver), Dense)
-            remedy = "pass n_landmarks to use fewer points"
-            check_gram_memory(n, n_matrices=0.6 if lean else 4.5, remedy=remedy)
+            # Too many points are refused before the graph is computed.
+            n_bytes = 8 * self._n_matrices(n, [n]) * float(n) ** 2
+            plan_memory(n_bytes, f"the Gram matrix of {n} points", FEWER_TARGETS)
             return
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         if count > n:
@@ -183,6 +184,9 @@ class Isomap(SpectralEmbedder):
     def _geodesics(self, graph: NeighborGraph, components: list[IntArray]) -> Geodesics:
         """Compute geodesic distances to the landmarks of each connected component."""
         if self.n_landmarks is None:
+            if not self._is_dense:  # a dense solver warns of large matrices itself
+                n_matrices = self._n_matrices(graph.n_query, [len(rows) for rows in components])
+                check_gram_memory(graph.n_query, n_matrices, remedy=FEWER_TARGETS)
             return Geodesics.of(graph)
         counts = [self._landmark_count(len(rows), graph.n_query) for rows in components]
         check_gram_memory(max(counts), remedy="pass a smaller n_landmarks")
@@ -194,6 +198,23 @@ class Isomap(SpectralEmbedder):
             return Geodesics.of(graph, np.sort(np.concatenate(drawn)))
         starts = [int(rng.choice(rows)) for rows in components]
         return Geodesics.to_farthest(graph, components, counts, starts)
+
+    @property
+    def _is_dense(self) -> bool:
+        return isinstance(resolve_solver(self.eigen_solver), Dense)
+
+    def _n_matrices(self, n: int, sizes: list[int]) -> float:
+        """Number of n × n matrices in double precision that take as much memory as the fit.
+
+        Above `IMPLICIT_ABOVE` points the distances are in single precision: 0.5, and 0.3 for blocks
+        of rows and vectors. Components of `sizes` points, unless one has all, have copies, in
+        double precision if they are small; computing the largest of these takes one more.
+        """
+        if n <= IMPLICIT_ABOVE or self._is_dense:
+            return 4.5
+        large = [(size / n) ** 2 for size in sizes if IMPLICIT_ABOVE < size < n]
+        small = [(size / n) ** 2 for size in sizes if size <= IMPLICIT_ABOVE]
+        return 0.8 + 0.5 * sum(large) + sum(small) + max(small, default=0.0)
 
     def _landmark_count(self, size: int, n: int) -> int:
         """Return the number of landmarks of a component, in proportion to its size."""
@@ -250,10 +271,13 @@ class PosedGeodesics(Posed):
         return found
 
     def _gram(self, rows: IntArray, columns: IntArray) -> KernelGram:
-        if len(rows) == self.data.n_samples > IMPLICIT_ABOVE:
-            return KernelGram.of_distances(self.geodesics.distances, self.unit)
-        K = gower_kernel(self.geodesics.distances[np.ix_(rows, columns)], self.unit)
-        return KernelGram.of(GivenKernel(len(columns)), K, self.unit)
+        D = self.geodesics.distances
+        symmetric = len(D) == D.shape[1]  # those to landmarks are so only up to rounding
+        if len(rows) < len(D):
+            D = D[np.ix_(rows, columns)]
+        if symmetric and len(D) > IMPLICIT_ABOVE:
+            return KernelGram.of_distances(D, self.unit)
+        return KernelGram.of(GivenKernel(len(D)), gower_kernel(D, self.unit), self.unit)
 
     @property
     def problems(self) -> list[SpectralProblem]:
@@ -290,7 +314,8 @@ class PosedGeodesics(Posed):
             whole[spread_rows(len(whole), sample)]
             for whole in (self.rows_by_component[0], self.columns[0])
         )
-        geodesic = self.geodesics.distances[np.ix_(rows, columns)].ravel()
+        Y = Y / self.unit  # squares must not overflow
+        geodesic = self.geodesics.distances[np.ix_(rows, columns)].ravel() / self.unit
         targets = Y[self.geodesics.targets[columns]]
         out = np.ones(Y.shape[1])
         for k in range(Y.shape[1]):
