@@ -8,6 +8,8 @@ from zadu.measures import trustworthiness_continuity
 
 from manifoldry import PCA, NeighborGraph
 from manifoldry.metrics import continuity, neighbor_preservation, trustworthiness
+from manifoldry.metrics.preservation import ranks_of
+from manifoldry.neighbors.base import smallest_entries
 
 METRICS = [trustworthiness, continuity, neighbor_preservation]
 
@@ -171,3 +173,23 @@ def test_bad_input_is_named(data, change, message):
 
 def test_constant_data_give_an_answer_by_position():
     assert 0 <= trustworthiness(np.zeros((20, 3)), np.arange(20.0)) <= 1
+
+
+def test_ranks_by_counting_and_by_sorting_are_those_of_a_stable_sort():
+    rng = np.random.default_rng(0)
+    keys = rng.integers(0, 40, size=(30, 200)).astype(float)  # many ties
+    chosen = np.argsort(rng.random(keys.shape), axis=1)[:, :6]
+    ranks = np.argsort(np.argsort(keys, axis=1, kind="stable"), axis=1) + 1
+    expected = np.take_along_axis(ranks, chosen, axis=1)
+    np.testing.assert_array_equal(ranks_of(keys, chosen), expected)
+    np.testing.assert_array_equal(ranks_of(keys, chosen, count_up_to=5), expected)
+
+
+@pytest.mark.parametrize("levels", [5, 10_000])  # many ties, and few
+def test_smallest_entries_are_the_first_of_a_stable_sort(levels):
+    D = np.random.default_rng(0).integers(0, levels, size=(20, 403)).astype(float)
+    D[0] = np.inf
+    indices, distances = smallest_entries(D, 4)
+    expected = np.argsort(D, axis=1, kind="stable")[:, :4]
+    np.testing.assert_array_equal(indices, expected)
+    np.testing.assert_array_equal(distances, np.take_along_axis(D, expected, axis=1))

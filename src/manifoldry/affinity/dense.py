@@ -142,13 +142,16 @@ class Centered:
         """Centered kernel between new points and training points, (n_new, n_train)."""
         with np.errstate(over="ignore", invalid="ignore"):
             K = self.raw.matrix(X)
-        infinite = K.shape[0] - int(np.isfinite(K).all(axis=1).sum())
-        if infinite:
+            means = K.mean(axis=1, keepdims=True)
+        if not np.isfinite(means).all() and not np.isfinite(K).all():
+            infinite = K.shape[0] - int(np.isfinite(K).all(axis=1).sum())
             raise ValueError(
                 f"kernel values of {infinite} rows with the training data overflow; check the "
                 "units of X"
             )
-        return K - K.mean(axis=1, keepdims=True) - self.column_means + self.grand_mean
+        centered = K - means
+        centered -= self.column_means - self.grand_mean
+        return centered
 
     def among(self, X: Matrix) -> Array:
         """Centered kernel of new points with each other, (n_new, n_new)."""

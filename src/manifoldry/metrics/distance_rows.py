@@ -77,12 +77,20 @@ def distance_rows(X: Matrix | NeighborGraph, metric: Any = "euclidean") -> Dista
 
 
 def map_rows(
-    function: Callable[[IntArray], Result], points: IntArray, n: int, budget: int = 2**22
+    function: Callable[[IntArray], Result],
+    points: IntArray,
+    n: int,
+    budget: int = 2**22,
+    most_rows: int = 512,
 ) -> list[Result]:
-    """Apply a function to blocks of points in several threads, with one BLAS thread each."""
-    blocks = [points[block] for block in row_blocks(len(points), n, budget=budget)]
+    """Apply a function to blocks of points in several threads, with one BLAS thread each.
+
+    A block has at most `budget` distances and `most_rows` rows: more of few points would not fit
+    into the cache.
+    """
+    sizes = row_blocks(len(points), n, budget=min(budget, most_rows * n))
     with one_blas_thread():
-        return map_threads(function, blocks)
+        return map_threads(function, [points[block] for block in sizes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +124,13 @@ class EuclideanRows(DistanceRows):
             return np.asarray(cdist(self._framed[rows], self._framed, "sqeuclidean"))
         keys = self._products(rows, slice(None))
         # Equal distances differ by a few rounding errors; rounded to a coarser grid they are ties.
-        snapped = np.rint(keys / self._spacing) * self._spacing
-        return np.where(keys > self.exact_below * self._spacing, snapped, keys)
+        # Adding 1.5·2⁵² spacings leaves no digits for fractions of a spacing.
+        small = np.nonzero(keys <= self.exact_below * self._spacing)
+        exact, shift = keys[small], 1.5 * 2.0**52 * self._spacing
+        keys += shift
+        keys -= shift
+        keys[small] = exact
+        return keys
 
     def _products(self, rows: Any, columns: Any) -> Array:
         """Squared distances by a matrix product; small ones are recomputed from differences."""
