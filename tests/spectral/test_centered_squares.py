@@ -110,7 +110,7 @@ class TestIsomap:
         free_memory(8 * 500**2)  # one matrix in double precision
         options = {"n_neighbors": 8, "short_circuits": "ignore"}
         Isomap(2, **options).fit(self.X)
-        with pytest.raises(MemoryError, match=r"Gram matrix of 500 points .* n_landmarks"):
+        with pytest.raises(MemoryError, match=r"all pairs of 500 points .* n_landmarks"):
             Isomap(2, disconnected="separate", **options).fit(X)
 
     def test_a_dense_solver_warns_once_of_its_memory(self, monkeypatch):

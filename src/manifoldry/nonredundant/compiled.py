@@ -71,7 +71,7 @@ def edge_gradients(indptr, indices, weights, degree, F, frames, out, lo, hi):
 
 
 @cache
-def component_rows(q):
+def gradient_component_rows(q):
     """Return the compiled loop that fills rows lo to hi of the gradients (n, q) of a function f.
 
     The number of components is a constant, so that the sums of a row stay in registers.

@@ -225,7 +225,7 @@ class GradientBlocks:
 
     def __matmul__(self, f: Array) -> Array:
         """Components (n, q) of the gradients of f, times √dᵢ."""
-        rows = kernels().component_rows(self.edges.shape[1])
+        rows = kernels().gradient_component_rows(self.edges.shape[1])
         out = np.empty(self.own.shape)
         run_on_rows(rows, len(f), self.W.indptr, self.W.indices, self.edges, self.own, f, out)
         return out
