@@ -223,7 +223,7 @@ def cloud():
     return np.random.default_rng(0).normal(size=(300, 4))
 
 
-def test_far_points_of_sne_with_one_bandwidth_are_limited(cloud):
+def test_far_points_of_sne_with_one_bandwidth_are_limited(cloud, request):
     """All probability is on one point of the rim: they landed at 86, 449 and 449 in silence."""
     X, new = cloud[:60], np.outer([3.0, 10.0, 1e2, 1e4, 1e8], [1, 0, 0, 0])
     model = mf.SNE(gamma=0.5).fit(X)
@@ -239,7 +239,8 @@ def test_far_points_of_sne_with_one_bandwidth_are_limited(cloud):
     D = squared(new[:2], X)
     D[[0, 1], D.argmax(axis=1)] = np.inf  # each point has 59 neighbors
     P, Q = softmax(-0.5 * D, axis=1), softmax(-squared(placed[:2], Y), axis=1)
-    np.testing.assert_allclose(P @ Y, Q @ Y, atol=1e-8)
+    interpolated = request.config.getoption("--fast-paths")  # sums with relative errors of 1e-5
+    np.testing.assert_allclose(P @ Y, Q @ Y, atol=1e-5 if interpolated else 1e-8)
 
 
 def test_far_points_of_symmetric_sne_with_one_bandwidth_stay_at_their_neighbor(cloud):
