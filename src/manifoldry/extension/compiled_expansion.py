@@ -9,6 +9,7 @@ from math import log, sqrt
 import numpy as np
 
 from manifoldry.objectives.compiled import exp_minus64
+from manifoldry.objectives.compiled_factors import inner_product
 from manifoldry.objectives.compiled_positions import (
     cells_within,
     points_within,
@@ -108,15 +109,6 @@ def weighted_sums(coefficients, near, X, out):
             a = coefficients[r, e]
             for f in range(len(p)):
                 out[r, f] += a * p[f]
-
-
-@summing
-def inner_product(a, b):
-    """Inner product."""
-    total = 0.0
-    for f in range(len(a)):
-        total += a[f] * b[f]
-    return total
 
 
 @summing

@@ -61,8 +61,8 @@ def spreading_factors(d):
 
 
 @summing
-def factor_product(a, b):
-    """Scalar product, whose terms are added in any order."""
+def inner_product(a, b):
+    """Inner product, whose terms are added in any order."""
     total = 0.0
     for k in range(len(a)):
         total += a[k] * b[k]
@@ -75,7 +75,7 @@ def combine_nodes(d, weights, nodes, a, b, c, around):
     for s in range(4 if d > 2 else 1):
         for t in range(4 if d > 1 else 1):
             for r in range(4):
-                around[s, t, r] = factor_product(weights, nodes[a + s, b + t, c + r])
+                around[s, t, r] = inner_product(weights, nodes[a + s, b + t, c + r])
 
 
 @cache
@@ -94,7 +94,7 @@ def gathering_factors(d, slopes):
             x, y, z = U[0, i], U[max(d - 2, 0), i], U[d - 1, i]
             a, b, c = int(x) if d > 2 else 0, int(y) if d > 1 else 0, int(z)
             j = order[i]
-            q = factor_product(left[j], right[j])
+            q = inner_product(left[j], right[j])
             combine_nodes(d, left[j], nodes, a, b, c, around)
             found = interpolate(d, slopes, x - a, y - b, z - c, around, 0, 0, 0, near, q)
             store(d, slopes, j, found, values, derivatives)
@@ -151,7 +151,7 @@ def cell_sums_factors(d, order):
                         D += dz * dz
                     if reach < D or i == j:
                         continue
-                    K = exp_minus64(D) * factor_product(left[point], right[j])
+                    K = exp_minus64(D) * inner_product(left[point], right[j])
                     m += K
                     mx += moment(K, dx, order)
                     if d > 1:
