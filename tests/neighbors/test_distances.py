@@ -117,6 +117,20 @@ def test_frame_takes_single_precision_to_double(rng):
     assert Frame.of(X).apply(sparse.csr_array(X)).dtype == np.float64
 
 
+def test_single_precision_is_that_of_the_double_one_rounded(rng):
+    X = (rng.normal(size=(500, 3)) * 40 + 1000).astype(np.float32)
+    robust, mean = Frame.of(X, robust=True), Frame.of(X)
+    for frame in (robust, mean):  # only the first has an origin of single precision
+        same = frame.apply_single(X)
+        assert same.dtype == np.float32
+        np.testing.assert_array_equal(same, frame.apply(X).astype(np.float32))
+    for scale in (1e-37, 1e37):  # beyond the range in which the unit is a single number
+        scaled = X * np.float32(scale / 1000)
+        frame = Frame.of(scaled, robust=True)
+        with np.errstate(over="raise", invalid="raise"):
+            np.testing.assert_allclose(frame.apply_single(scaled), frame.apply(scaled), rtol=1e-6)
+
+
 def test_constant_data_have_a_frame():
     frame = Frame.of(np.full((5, 2), 3.0))
     np.testing.assert_array_equal(frame.apply(np.full((5, 2), 3.0)), 0)

@@ -56,7 +56,7 @@ class ApproximateIndex(BruteIndex):
     recall_tolerance: float = 0.01
     exact_below: float = 0.9
     useless_below: float = 0.5
-    margin: float = 0.005
+    margin: float = 0.01
     max_work: float = 4e12
     min_variance: float = 0.9
     projection_rows: int = 3000
@@ -64,7 +64,7 @@ class ApproximateIndex(BruteIndex):
 
     def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
         n, d = self.X.shape
-        needed = float(n) * (4 * _n_candidates(k) + 16 * k + 8 * d)
+        needed = float(n) * (4 * _max_candidates(k) + 16 * k + 8 * d)
         plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
         rows = self._sample()
         found, lengths = _OnePassIndex(self.X, self.reason).nearest_excluding(self.X[rows], k, rows)
@@ -119,9 +119,8 @@ class ApproximateIndex(BruteIndex):
 
     def _candidates(self, k: int, sample: IntArray, truth: IntArray) -> tuple[IntArray, IntArray]:
         """The order of the points sorted by cell, and candidates in that order and numbering."""
-        Z, kept = self._projected(k, sample, truth)
+        Z, n_candidates, kept = self._projected(k, sample, truth)
         n, n_axes = Z.shape
-        n_candidates = k + self.n_extra if n_axes == self.X.shape[1] else _n_candidates(k)
         cells = Cells.of(Z)
         del Z  # the cells have a sorted copy
         recall = min(1.0, (self.target_recall + self.margin) / kept)
@@ -148,10 +147,11 @@ class ApproximateIndex(BruteIndex):
             indices[few], distances[few] = self.nearest_excluding(self.X[few], k, few)
         return indices, distances
 
-    def _projected(self, k: int, sample: IntArray, truth: IntArray) -> tuple[Array, float]:
+    def _projected(self, k: int, sample: IntArray, truth: IntArray) -> tuple[Array, int, float]:
         """Principal components, or all features in single precision if they lose neighbors.
 
-        The number is the fraction of the true neighbors of a sample among the candidates.
+        The numbers are how many candidates to keep for each point, and the fraction of the true
+        neighbors of a sample among them.
         """
         X = SingleRows(self._frame, self.X)
         axes = self._principal_axes(X[spread_rows(len(X), self.projection_rows)])
@@ -163,10 +163,14 @@ class ApproximateIndex(BruteIndex):
 
             with one_blas_thread():  # the result must not depend on the number of threads
                 map_threads(fill, row_blocks(len(X), self.X.shape[1], budget=2**20))
-                kept = _kept(Z, sample, truth, _n_candidates(k))
+                ranks = _ranks(Z, sample, truth, _max_candidates(k))
+            # Most of the neighbors that may be missed are left to the choice of the cells.
+            enough = int(np.quantile(ranks, (3 + self.target_recall) / 4, method="higher")) + 1
+            n_candidates = min(max(enough, k + self.n_extra), _max_candidates(k))
+            kept = float((ranks < n_candidates).mean())
             if kept >= (1 + self.target_recall) / 2:
-                return Z, kept
-        return single_precision(self._frame, self.X), 1.0
+                return Z, n_candidates, kept
+        return single_precision(self._frame, self.X), k + self.n_extra, 1.0
 
     def _principal_axes(self, X: Array) -> Array | None:
         """Axes that keep most of the variance, or None if these are more than half as many."""
@@ -218,21 +222,24 @@ class _OnePassIndex(ApproximateIndex):
         return SingleRows(self._frame, self.X)
 
 
-def _n_candidates(k: int) -> int:
-    """Number of candidates per point for a search in a projection."""
+def _max_candidates(k: int) -> int:
+    """Largest number of candidates per point for a search in a projection."""
     return max(2 * k, k + 25)
 
 
-def _kept(Z: Array, sample: IntArray, truth: IntArray, n_candidates: int) -> float:
-    """Fraction of the true neighbors that are among the nearest points in the projection."""
-    last = min(n_candidates, len(Z) - 1) - 1
-    squares, kept = squared_norms(Z), []
+def _ranks(Z: Array, sample: IntArray, truth: IntArray, most: int) -> IntArray:
+    """How many points are as near as each true neighbor in the projection, at most `most`."""
+    most = min(most, len(Z) - 1)
+    squares, ranks = squared_norms(Z), []
     for rows in row_blocks(len(sample), len(Z), budget=2**20):
         D = squares - 2 * Z[sample[rows]] @ Z.T  # squared distances up to a constant per row
         D[np.arange(len(D)), sample[rows]] = np.inf
-        farthest = np.partition(D, last, axis=1)[:, last, None]
-        kept.append(np.take_along_axis(D, truth[rows], axis=1) <= farthest)
-    return float(np.concatenate(kept).mean())
+        nearest = np.partition(D, most - 1, axis=1)[:, :most]
+        found = np.take_along_axis(D, truth[rows], axis=1)
+        as_near = (nearest[:, None, :] <= found[:, :, None]).sum(axis=2)
+        farther = found > nearest.max(axis=1, keepdims=True)
+        ranks.append(np.where(farther, most, as_near - 1))
+    return np.concatenate(ranks)
 
 
 def _leading_directions(X: Array, max_projection: int) -> Array:

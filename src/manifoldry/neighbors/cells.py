@@ -9,7 +9,6 @@ of points whose neighbors are known. Each row is found by one thread, from the s
 any number of threads, so the result does not depend on that number.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -113,46 +112,30 @@ class Cells:
             map_threads(lambda block: self._search(indices, n_searched, *block), blocks)
         return indices
 
-    def _search(self, out: IntArray, n_searched: int, cell: int, block: slice) -> None:
-        """Fill in the neighbors of a block of points of a cell."""
-        from manifoldry.neighbors.compiled import keep_smallest
+    def _search(
+        self, out: IntArray, n_searched: int, cell: int, block: slice, most: int = 4096
+    ) -> None:
+        """Fill in the neighbors of a block of points of a cell, comparing `most` at a time."""
+        from manifoldry.neighbors.compiled import keep_smallest, search_groups
 
         # In coordinates around the cell, since products of distant points cancel. An outlier
         # could be among the points and shift their mean.
         origin, indices = self.centers[cell], out[block]
-        queries = self.X[block] - origin
-        values = np.full(indices.shape, np.inf, dtype=np.float32)
-        for rows, columns in self._candidates(queries, self.centers - origin, n_searched):
-            points = self.X[columns] - origin
-            products = queries[rows] @ points.T
-            keep_smallest(
-                products, squared_norms(points), columns.start, block.start, rows, indices, values,
-                0, len(rows),
-            )  # fmt: skip
-
-    def _candidates(
-        self, queries: Array, centers: Array, n_searched: int, most: int = 4096
-    ) -> Iterator[tuple[IntArray, slice]]:
-        """Yield pairs of queries and of at most `most` points to compare with them."""
-        from manifoldry.neighbors.compiled import keep_smallest
-
-        cells = np.zeros((len(queries), n_searched), dtype=np.int32)
+        queries, centers = self.X[block] - origin, self.centers - origin
+        n, every = len(queries), np.arange(len(queries))
+        cells = np.zeros((n, n_searched), dtype=np.int32)
         values = np.full(cells.shape, np.inf, dtype=np.float32)
-        keep_smallest(
-            queries @ centers.T, squared_norms(centers), 0, -1, np.arange(len(queries)), cells,
-            values, 0, len(queries),
-        )  # fmt: skip
+        squares = squared_norms(centers)
+        keep_smallest(queries @ centers.T, squares, 0, -1, every, cells, values, 0, n)
         members = _members(cells.ravel(), len(centers))
-        counts = np.diff(members.indptr)
+        rows, counts = members.indices.astype(np.intp) // n_searched, np.diff(members.indptr)
         # Cells of most queries first, which are the nearest: later ones then change little.
-        for cell in np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]:
-            found = members.indices[members.indptr[cell] : members.indptr[cell + 1]]
-            start, stop = int(self.starts[cell]), int(self.starts[cell + 1])
-            for first in range(start, stop, most):
-                yield (
-                    found.astype(np.intp) // n_searched,
-                    slice(first, min(first + most, stop)),
-                )
+        visited = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+        values = np.full(indices.shape, np.inf, dtype=np.float32)
+        search_groups(
+            self.X, self.starts, origin, queries, visited, members.indptr, rows, block.start, most,
+            indices, values,
+        )  # fmt: skip
 
 
 def _members(labels: IntArray, n_labels: int) -> sparse.csr_array:

@@ -33,15 +33,64 @@ def keep_smallest(products, squares, first, own, rows, indices, values, lo, hi):
     `first` is the index of the first column. ``own + row`` is the index of a row, which is excluded
     as its own neighbor; a negative `own` means that rows and columns are different points.
     """
-    k = indices.shape[1]
+    k, width = indices.shape[1], 64
     for r in range(lo, hi):
         row = rows[r]
         worst = values[row, k - 1]
-        for c in range(products.shape[1]):
-            value = squares[c] - 2 * products[r, c]
-            if value < worst and (own < 0 or own + row != first + c):
-                insert(indices, values, row, first + c, value)
-                worst = values[row, k - 1]
+        for start in range(0, products.shape[1], width):
+            part, terms = products[r, start : start + width], squares[start : start + width]
+            if not any_below(part, terms, worst):
+                continue
+            for c in range(len(part)):
+                value, column = terms[c] - part[c] - part[c], first + start + c
+                if value < worst and (own < 0 or own + row != column):
+                    insert(indices, values, row, column, value)
+                    worst = values[row, k - 1]
+
+
+@compiled
+def search_groups(
+    X, starts, origin, queries, groups, indptr, rows, own, most, indices, values
+):  # fmt: skip
+    """Compare queries with the points of several groups, by matrix products.
+
+    The points of group g are ``X[starts[g] : starts[g + 1]]``; they are compared with the queries
+    rows[indptr[g] : indptr[g + 1]], at most `most` at a time. The queries are given relative to the
+    origin. See :func:`keep_smallest` for the rest.
+    """
+    for group in groups:
+        compared = rows[indptr[group] : indptr[group + 1]]
+        near = queries[compared]
+        for first in range(starts[group], starts[group + 1], most):
+            last = min(first + most, starts[group + 1])
+            points, squares = centered_rows(X[first:last], origin)
+            products = np.dot(near, points.T)
+            keep_smallest(
+                products, squares, first, own, compared, indices, values, 0, len(compared)
+            )
+
+
+@compiled
+def centered_rows(X, origin):
+    """X − origin, and the squared norms of its rows."""
+    centered, squares = np.empty_like(X), np.empty(len(X), X.dtype)
+    for i in range(len(X)):
+        total = X.dtype.type(0.0)
+        for f in range(X.shape[1]):
+            step = X[i, f] - origin[f]
+            centered[i, f] = step
+            total += step * step
+        squares[i] = total
+    return centered, squares
+
+
+@compiled
+def any_below(products, squares, limit):
+    """Whether any squares[c] − 2·products[c] is below the limit; a loop of vector instructions."""
+    count = np.int32(0)
+    for c in range(len(products)):
+        count += np.int32(squares[c] - products[c] - products[c] < limit)
+    return count > 0
 
 
 @compiled

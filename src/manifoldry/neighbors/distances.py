@@ -19,6 +19,7 @@ from manifoldry.util.validation import (
 # Sums of squares of larger numbers may overflow in double precision.
 _MAX_MAGNITUDE = 1e150
 _SAFE_MAGNITUDE = 1e60  # squares up to this magnitude, and of its inverse, are safe
+_SAFE_SINGLE = 1e30  # differences of numbers up to this magnitude are finite in single precision
 _SPARSE_METRICS = ("euclidean", "l2", "cosine", "manhattan", "cityblock", "l1")
 _CACHE_SIZE = 2**17  # block size in numbers that fits into the processor cache
 
@@ -38,7 +39,8 @@ class Frame:
         """Use the mean as origin and a power of two as unit, so that scaling is exact.
 
         With `robust` the origin is within the range of most values of each feature. The mean is
-        not if a few rows are very distant; all others would then be equal up to rounding.
+        not if a few rows are very distant; all others would then be equal up to rounding. It is
+        rounded to the precision of `X`, so that :meth:`apply_single` needs no other.
         """
         if sparse.issparse(X):
             return cls.at_zero(X)
@@ -55,7 +57,7 @@ class Frame:
             )
         origin = total / X.shape[0]
         if robust:
-            origin = np.clip(origin, *_usual_range(X))
+            origin = np.clip(origin, *_usual_range(X)).astype(X.dtype).astype(np.float64)
         return cls(origin, power_of_two_scale(np.stack([high - origin, low - origin])))
 
     @classmethod
@@ -75,6 +77,21 @@ class Frame:
             return X.astype(np.float64) * (1.0 / self.unit)
         centered = (X.toarray() if sparse.issparse(X) else X) - self.origin
         centered /= self.unit
+        return centered
+
+    @property
+    def _single(self) -> bool:
+        """Whether the origin and the unit are numbers of single precision."""
+        if not 1 / _SAFE_SINGLE < self.unit < _SAFE_SINGLE:
+            return False
+        return bool((self.origin == self.origin.astype(np.float32)).all())
+
+    def apply_single(self, X: Array) -> Array:
+        """The same rounded to single precision, without conversions if that is the type of `X`."""
+        if X.dtype != np.float32 or not self._single or largest_modulus(X) > _SAFE_SINGLE:
+            return np.asarray(self.apply(X), dtype=np.float32)
+        centered = X - self.origin.astype(np.float32)
+        centered *= np.float32(1 / self.unit)  # a power of two
         return centered
 
 

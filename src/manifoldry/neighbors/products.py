@@ -31,7 +31,7 @@ class SingleRows:
         return len(self.X)
 
     def __getitem__(self, rows: slice | IntArray) -> Array:
-        return np.asarray(self.frame.apply(self.X[rows]).astype(np.float32))
+        return self.frame.apply_single(self.X[rows])
 
 
 def single_precision(frame: Frame, X: Array) -> Array:
