@@ -174,9 +174,9 @@ FAULTS = [
     Fault("eigen/components.py", "small components include the constant",
           "min(k, problem.n - 1)",
           "min(k, problem.n)"),
-    Fault("eigen/components.py", "extra pairs beyond what constraints leave",
-          "min(k + extra, problem.n - excluded)",
-          "min(k + extra, problem.n)"),
+    Fault("eigen/solver.py", "extra pairs beyond what constraints leave",
+          "min(extra, standard.dimension - wanted)",
+          "min(extra, standard.n - wanted)"),
     # ---- spectral
     Fault("spectral/isomap.py", "every component has all landmarks",
           "round(self.n_landmarks * size / n)",

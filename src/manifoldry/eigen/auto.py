@@ -228,13 +228,18 @@ class Auto(EigenSolver):
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Try the solvers until a spectrum is accepted; otherwise return the best and warn."""
+        return self.solve_with_extra(problem, k, 0, rng)
+
+    def solve_with_extra(
+        self, problem: SpectralProblem, k: int, extra: int, rng: np.random.Generator
+    ) -> Spectrum:
         standard = problem.standard()
         check_n_pairs(standard, k)
         found: list[Spectrum] = []
         failures: list[str] = []
-        for choice in self._chain(problem, k):
+        for choice in self._chain(problem, k + extra):
             try:
-                spectrum = choice.solver.attempt(problem, standard, k, rng)
+                spectrum = choice.solver.attempt(problem, standard, k, rng, extra)
             except SolverFailed as failure:
                 failures.append(failure.what)
                 continue

@@ -64,23 +64,28 @@ class Dense(PairSolver):
     planned_above: int = 10_000
 
     def attempt(
-        self, problem: SpectralProblem, standard: StandardProblem, k: int, rng: np.random.Generator
+        self,
+        problem: SpectralProblem,
+        standard: StandardProblem,
+        k: int,
+        rng: np.random.Generator,
+        extra: int = 0,
     ) -> Spectrum:
         A, n = standard.A, standard.n
         if n > self.planned_above and not (isinstance(A, Gram) and A.factor.shape[1] < n):
             what = f"a dense eigenproblem of order {n}"
             plan_matrix((n, n), 32, what, "pass eigen_solver='auto', which uses other solvers")
         if not (isinstance(A, Gram) and A.single and k < A.factor.shape[1] < A.factor.shape[0]):
-            return super().attempt(problem, standard, k, rng)  # without FᵀF
+            return super().attempt(problem, standard, k, rng, extra)  # without FᵀF
         why = f"more than single_up_to={self.single_up_to} pairs were requested"
         if k <= self.single_up_to:
-            found = super().attempt(problem, standard, k, rng)
+            found = super().attempt(problem, standard, k, rng, extra)
             if replace(found, acceptance=Acceptance(self.single_angle)).accepted:
                 accurate = f"residuals, in double, are at most {self.single_angle:g} of the gaps"
                 return replace(found, precision=f"products in single precision: {accurate}")
             why = f"in single, residuals exceed {self.single_angle:g} of the gaps"
         double = replace(standard, A=replace(A, single=False))
-        found = super().attempt(problem, double, k, rng)
+        found = super().attempt(problem, double, k, rng, extra)
         return replace(found, precision=f"products in double precision: {why}")
 
     def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:

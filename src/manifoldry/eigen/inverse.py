@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, splu
+from scipy.sparse.linalg import splu
 
-from manifoldry.eigen.standard import SpectrumEnd
+from manifoldry.eigen.standard import Product, SpectrumEnd
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 Solve = Callable[[Array], Array]
@@ -82,7 +82,7 @@ class ShiftedInverse:
 
     def constrained(
         self, Q: Array, n_deflated: int = 0, *, tolerance: float = 1e-13, max_condition: float = 1e4
-    ) -> LinearOperator:
+    ) -> Product:
         """Return the inverse of P M P on range(P), P = I − QQᵀ.
 
         For an arbitrary Q this is M⁻¹ − M⁻¹Q (QᵀM⁻¹Q)⁻¹ QᵀM⁻¹. If range(Q) is invariant, it equals
@@ -131,8 +131,8 @@ class ShiftedInverse:
         spread = np.linalg.eigvalsh(S)[[0, -1]]
         return solve_refined if spread[1] > max_condition * spread[0] else solve_once
 
-    def _operator(self, product: Solve) -> LinearOperator:
-        return LinearOperator(self.M.shape, matvec=product, matmat=product, dtype=np.float64)
+    def _operator(self, product: Solve) -> Product:
+        return Product(self.M.shape[0], product)
 
 
 def estimated_fill(

@@ -21,6 +21,7 @@ from manifoldry.spectral.posed import Posed
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
+    asymmetric_product,
     largest_modulus,
     plan_matrix,
     plan_memory,
@@ -155,7 +156,8 @@ class KernelGram:
                 "the Gram matrix has NaN or infinite entries; rescale the data or change the kernel"
             )
         rounding = 8 * np.finfo(np.float64).eps * largest
-        _symmetrize(K, largest)
+        if asymmetric_product(K) > K.shape[0] * rounding:
+            _symmetrize(K, largest)
         kernel, K = Centered.of(raw, K)
         if largest_modulus(K) <= rounding:
             K[:] = 0.0  # all points coincide in feature space; the entries are rounding errors
