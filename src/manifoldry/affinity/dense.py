@@ -133,7 +133,7 @@ class Centered:
         centered = cls(raw, means, float(means.mean()))
         # Subtracting sums of two terms, one for the row and one for the column, keeps symmetry.
         terms = means - centered.grand_mean / 2
-        for rows in row_blocks(*K.shape, budget=2**17):  # blocks stay in the cache
+        for rows in row_blocks(len(K), K.shape[1], budget=2**17):  # blocks stay in the cache
             K[rows] -= terms[rows, None] + terms
         return centered, K
 
@@ -156,7 +156,7 @@ class Centered:
         if np.may_share_memory(K, X):  # the caller's kernel values
             K = K.copy()
         terms = self.column_means - self.grand_mean
-        for rows in row_blocks(*K.shape, budget=2**17):  # blocks stay in the cache
+        for rows in row_blocks(len(K), K.shape[1], budget=2**17):  # blocks stay in the cache
             K[rows] -= means[rows]
             K[rows] -= terms
         return K

@@ -274,7 +274,7 @@ def squared_distances(
         X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
         D2 = _subtracted_squares(X / frame.unit, Y / frame.unit)
         if then is not None:
-            map_threads(then, [D2[rows] for rows in row_blocks(*D2.shape, budget=2**18)])
+            map_threads(then, [D2[rows] for rows in row_blocks(len(D2), D2.shape[1], budget=2**18)])
         return D2
     D2 = np.empty((X.shape[0], Y.shape[0]))
 
@@ -289,7 +289,7 @@ def squared_distances(
             D2[columns, rows] = block.T
 
     whole = slice(None)
-    tiles = [(rows, whole) for rows in row_blocks(*D2.shape, budget=2**18)]
+    tiles = [(rows, whole) for rows in row_blocks(len(D2), D2.shape[1], budget=2**18)]
     with one_blas_thread():
         map_threads(fill, square_tiles(len(D2)) if same else tiles)
     return D2
