@@ -17,6 +17,7 @@ from manifoldry.neighbors.base import (
     compress,
     gather,
     search_radii,
+    smallest_entries,
     sort_rows,
     without_self,
 )
@@ -31,6 +32,9 @@ from manifoldry.neighbors.products import Visit, nearest_by_products, single_pre
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
+
+# Largest number of entries of a matrix that is kept in memory.
+_SMALL = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,8 @@ class BruteIndex(PointIndex):
         searched again with products in double precision.
     compile_from : float
         Compiled loops are used above this number of pairs times features.
+    single_from : float
+        Pairs within a radius are searched by products in single precision above this number.
     """
 
     X: Matrix
@@ -65,6 +71,7 @@ class BruteIndex(PointIndex):
     tile: int = 2048
     max_uncertain: float = 0.05
     compile_from: float = 1e10
+    single_from: float = 1e8
 
     @cached_property
     def _frame(self) -> Frame:
@@ -113,8 +120,12 @@ class BruteIndex(PointIndex):
         return neighbor_distances(X, self.X, neighbors, self._frame.unit)
 
     def _is_large(self, X: Matrix) -> bool:
+        return self._is_larger(X, self.compile_from)
+
+    def _is_larger(self, X: Matrix, work: float) -> bool:
+        """Whether dense data have more pairs times features."""
         dense = not (sparse.issparse(X) or sparse.issparse(self.X))
-        return dense and float(X.shape[0]) * self.n_reference * X.shape[1] > self.compile_from
+        return dense and float(X.shape[0]) * self.n_reference * X.shape[1] > work
 
     @cached_property
     def _single(self) -> Array:
@@ -143,7 +154,7 @@ class BruteIndex(PointIndex):
         distances, candidates = search.kneighbors(queries)
         return _Candidates(candidates, distances[:, -1] ** 2, squared_norms(queries))
 
-    def _is_small(self, X: Matrix, most: int = 2**20) -> bool:
+    def _is_small(self, X: Matrix, most: int = _SMALL) -> bool:
         """Whether to keep the references in the frame, and a matrix of all pairs, in memory."""
         dense = not (sparse.issparse(X) or sparse.issparse(self.X))
         return dense and max(self.X.size, X.shape[0] * self.n_reference) <= most
@@ -157,10 +168,10 @@ class BruteIndex(PointIndex):
         """Candidates of few queries, without the preparations of scikit-learn's search."""
         (references, squares), queries = self._framed, self._frame.apply(X)
         x_squares = squared_norms(queries)
-        D2 = x_squares[:, None] + squares - 2 * (queries @ references.T)
-        candidates = np.argpartition(D2, k - 1, axis=1)[:, :k]
-        squares = np.take_along_axis(D2, candidates, axis=1).max(axis=1)
-        return _Candidates(candidates, squares, x_squares)
+        D2 = (queries * -2.0) @ references.T
+        D2 += squares
+        candidates, values = smallest_entries(D2, k)
+        return _Candidates(candidates, values[:, -1] + x_squares, x_squares)
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Recompute the k neighbors of some rows from all points within the k-th distance."""
@@ -203,9 +214,11 @@ class BruteIndex(PointIndex):
 
         `radii` is a number, a row with one radius per reference, or a column with one per query.
         """
-        large, radii = self._is_large(X), np.atleast_2d(radii)
-        for rows in row_blocks(X.shape[0], self.tile, budget=self.tile**2):
-            queries = _Queries(X, self._frame, rows, large)
+        single, radii = self._is_larger(X, self.single_from), np.atleast_2d(radii)
+        # Blocks of pairs with few references stay in the cache.
+        budget = 2**17 if self.n_reference <= self.tile else self.tile**2
+        for rows in row_blocks(X.shape[0], min(self.tile, self.n_reference), budget=budget):
+            queries = _Queries(X, self._frame, rows, single)
             found = [
                 self._pairs_of(queries, radii, columns)
                 for columns in row_blocks(self.n_reference, self.tile, budget=self.tile**2)
@@ -228,8 +241,10 @@ class BruteIndex(PointIndex):
         if queries.are_single:
             near = _near(queries.single, self._single[columns], limit, products)
         if near is None or near.mean() > self.max_uncertain:
-            near = _near(queries.double, self._frame.apply(self.X[columns]), limit)
-        query, reference = np.nonzero(near)
+            all_at_once = self.X.size <= _SMALL and columns == slice(0, self.n_reference)
+            references = self._framed[0] if all_at_once else self._frame.apply(self.X[columns])
+            near = _near(queries.double, references, limit)
+        query, reference = np.divmod(np.flatnonzero(near), near.shape[1])
         exact = self._between(queries.X, query + queries.rows.start, reference + columns.start)
         keep = exact <= np.broadcast_to(radii, near.shape)[query, reference]
         start = queries.rows.start, columns.start

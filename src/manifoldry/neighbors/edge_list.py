@@ -129,12 +129,11 @@ class EdgeList:
         balls = StepBalls(graph)
         for steps in range(2, max_steps + 1):
             if len(rows) and len(rows) * (graph.nnz / self.n) ** steps <= work:
-                ends = np.ascontiguousarray(self.ends[rows].T)
-                within = (
-                    self._within_steps(*ends, graph, steps)
-                    if self._is_large
-                    else balls.connects(*ends, steps)
-                )
+                start, end = np.ascontiguousarray(self.ends[rows].T)
+                if self._is_large:
+                    within = self._within_steps(start, end, graph, steps)
+                else:
+                    within = balls.connects(start, end, steps)
                 rows = rows[~within]
         return rows
 
