@@ -216,11 +216,11 @@ def gather(blocks: Iterable[tuple[IntArray, IntArray, Array]], n_query: int) -> 
 def smallest_entries(D: Array, k: int) -> tuple[IntArray, Array]:
     """Columns and values of the k smallest entries of each row, ties by column."""
     # At least k per row, by one index: np.nonzero of two dimensions takes longer.
-    row, column = np.divmod(np.flatnonzero(_bound_of_smallest(D, k) >= D), D.shape[1])
+    row, column = np.divmod(np.flatnonzero(bound_of_smallest(D, k) >= D), D.shape[1])
     return compress(row, column, D[row, column].astype(np.float64), D.shape[0]).first(k)
 
 
-def _bound_of_smallest(D: Array, k: int, groups_per_entry: int = 16) -> Array:
+def bound_of_smallest(D: Array, k: int, groups_per_entry: int = 16) -> Array:
     """A bound, (n_rows, 1), which k entries of each row, and few others, do not exceed.
 
     It is the k-th smallest of the minima of groups of columns, which is faster to find than the

@@ -17,7 +17,6 @@ from manifoldry.neighbors.base import (
     compress,
     gather,
     search_radii,
-    smallest_entries,
     sort_rows,
     without_self,
 )
@@ -28,7 +27,12 @@ from manifoldry.neighbors.distances import (
     pair_distances,
     squared_norms,
 )
-from manifoldry.neighbors.products import Visit, nearest_by_products, single_precision
+from manifoldry.neighbors.products import (
+    Visit,
+    nearest_by_products,
+    nearest_in_blocks,
+    single_precision,
+)
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
@@ -83,11 +87,13 @@ class BruteIndex(PointIndex):
     def _nearest(self, X: Matrix, k: int, visit: Visit | None = None) -> tuple[IntArray, Array]:
         """The k nearest references; `visit` sees the products if they are in single precision."""
         n_candidates = min(k + self.n_extra, self.n_reference)
-        large = self._is_large(X)
-        nominate = partial(self._nominate_fast, visit=visit) if large else self._nominate
+        large, single = self._is_large(X), self._is_larger(X, 0)
+        fast = partial(self._nominate_fast, visit=visit) if large else self._nominate_in_blocks
+        nominate = fast if single else self._nominate
         with np.errstate(over="ignore", invalid="ignore"):  # rows that overflow are uncertain
             indices, distances, uncertain = self._refine(X, k, nominate(X, n_candidates))
-        if large and len(uncertain) > self.max_uncertain * len(indices):
+        # Searching a few of many rows again takes longer for all pairs within a radius.
+        if single and len(uncertain) > (self.max_uncertain * len(indices) if large else 0):
             # Single precision is not enough for these; double precision is for most of them.
             again = self._refine(X[uncertain], k, self._nominate(X[uncertain], n_candidates))
             indices[uncertain], distances[uncertain] = again[:2]
@@ -141,6 +147,14 @@ class BruteIndex(PointIndex):
             candidates = np.column_stack([np.arange(len(queries)), candidates])
         return _Candidates(candidates, squares[:, -1], squared_norms(queries), np.float32)
 
+    def _nominate_in_blocks(self, X: Array, k: int, kept_up_to: int = 2**24) -> "_Candidates":
+        """Candidates from products in single precision, of few points."""
+        kept = self.X.size <= kept_up_to
+        references = self._single[:] if kept else single_precision(self._frame, self.X)
+        queries = references if X is self.X else single_precision(self._frame, X)
+        candidates, squares = nearest_in_blocks(queries, references, k)
+        return _Candidates(candidates, squares, squared_norms(queries), np.float32)
+
     def _nominate(self, X: Matrix, k: int) -> "_Candidates":
         """Candidates from products in double precision."""
         from sklearn.neighbors import NearestNeighbors
@@ -160,18 +174,14 @@ class BruteIndex(PointIndex):
         return dense and max(self.X.size, X.shape[0] * self.n_reference) <= most
 
     @cached_property
-    def _framed(self) -> tuple[Array, Array]:
-        references = self._frame.apply(self.X)
-        return references, squared_norms(references)
+    def _framed(self) -> Array:
+        return np.asarray(self._frame.apply(self.X))
 
     def _nominate_few(self, X: Matrix, k: int) -> "_Candidates":
         """Candidates of few queries, without the preparations of scikit-learn's search."""
-        (references, squares), queries = self._framed, self._frame.apply(X)
-        x_squares = squared_norms(queries)
-        D2 = (queries * -2.0) @ references.T
-        D2 += squares
-        candidates, values = smallest_entries(D2, k)
-        return _Candidates(candidates, values[:, -1] + x_squares, x_squares)
+        references, queries = self._framed, self._frame.apply(X)
+        candidates, squares = nearest_in_blocks(queries, references, k)
+        return _Candidates(candidates, squares, squared_norms(queries))
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Recompute the k neighbors of some rows from all points within the k-th distance."""
@@ -242,7 +252,7 @@ class BruteIndex(PointIndex):
             near = _near(queries.single, self._single[columns], limit, products)
         if near is None or near.mean() > self.max_uncertain:
             all_at_once = self.X.size <= _SMALL and columns == slice(0, self.n_reference)
-            references = self._framed[0] if all_at_once else self._frame.apply(self.X[columns])
+            references = self._framed if all_at_once else self._frame.apply(self.X[columns])
             near = _near(queries.double, references, limit)
         query, reference = np.divmod(np.flatnonzero(near), near.shape[1])
         exact = self._between(queries.X, query + queries.rows.start, reference + columns.start)
