@@ -217,15 +217,14 @@ def _unlikely_missed(
 
 def with_full_multiplicity(
     operator: Product,
-    V: Array,
+    run: RitzPairs,
     k: int,
     space: Subspace,
     *,
     basis: int,
     max_products: int,
-    lowest: float = 0.0,
 ) -> Array:
-    """Return V extended by missing eigenvectors of repeated ones of the k − 1 first eigenvalues.
+    """Return V = run.vectors, with missing eigenvectors of the first k − 1 eigenvalues if repeated.
 
     A Krylov space from one start vector contains one vector per eigenspace. A second run from
     another start vector, with V deflated, finds a further eigenvector as its largest Ritz pair. It
@@ -233,15 +232,16 @@ def with_full_multiplicity(
     wanted eigenvalue, after enough products that a missed eigenvector is unlikely. Column k of V
     and those after it are not wanted; column k only measures the gap. The operator must be
     positive definite, so that the zero eigenvalues of the deflated vectors are never the largest.
-    The bound of `_unlikely_missed` decreases with the gap relative to the whole spectrum. If an
-    estimate of its `lowest` eigenvalue is known, the operator is shifted towards it, which takes
-    fewer products.
+    The bound of `_unlikely_missed` decreases with the gap relative to the whole spectrum, so the
+    operator is shifted towards its lowest eigenvalue, as estimated by `run`.
     """
+    V, values = run.vectors, run.values[::-1]  # ascending
     for _ in range(2 * k):
-        V = np.linalg.qr(V)[0]
-        values = np.linalg.eigvalsh(V.T @ (operator @ V))
+        if V is not run.vectors:
+            V = np.linalg.qr(V)[0]
+            values = np.linalg.eigvalsh(V.T @ (operator @ V))
         # The estimate is not a bound: a tenth of the spectrum is left between it and the shift.
-        shift = max(0.0, lowest - 0.1 * (values[-1] - lowest))
+        shift = max(0.0, run.lowest - 0.1 * (values[-1] - run.lowest))
         bound, top = values[-max(k - 1, 1)] - shift, values[-1]
 
         rest, products = with_product_counter(deflated(operator, V, shift))

@@ -126,13 +126,10 @@ class Lanczos(PairSolver):
         )
         if not run.converged:
             self._raise_failure(run.products, count, standard.n)
-        V = run.vectors
-        if self.full_multiplicity:
-            most = self.max_products
-            V = with_full_multiplicity(
-                operator, V, k, space, basis=basis, max_products=most, lowest=run.lowest
-            )
-        return V
+        if not self.full_multiplicity:
+            return run.vectors
+        most = self.max_products
+        return with_full_multiplicity(operator, run, k, space, basis=basis, max_products=most)
 
     def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:
         """Return the function that stops a probe early, or None if this is not a probe."""

@@ -227,9 +227,7 @@ def converged(
     """
     gaps = cluster_gaps(values, cluster_width(standard.norm, acceptance.angle))
     gaps = acceptance.finite_gaps(gaps, standard.norm)
-    allowed = acceptance.next_angle * gaps
-    wanted = len(gaps) - 1 - extra
-    allowed[:wanted] = acceptance.stop_angle * gaps[:wanted]
+    allowed = acceptance.stop_angles(len(gaps), extra) * gaps
     return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
 
 

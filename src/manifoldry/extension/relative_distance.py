@@ -133,7 +133,7 @@ class RelativeDistance:
         if index.n_reference > _MOST:
             index = index.restrict(spread_rows(index.n_reference, _MOST))
         points: Any = index.points
-        distinct, repeated = _distinct(index.identical(points))
+        distinct, repeated = _distinct(index.first_identical())
         if len(distinct) < index.n_reference:
             index = index.restrict(distinct)
         limit = _OVERFLOW * largest_modulus(points)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,11 @@ class NeighborIndex(ABC):
     def identical(self, X: Matrix) -> IntArray:
         """First reference at distance exactly zero from each query row, or -1."""
 
+    def first_identical(self) -> IntArray:
+        """First reference at distance exactly zero from each reference."""
+        points: Any = self.points
+        return self.identical(points)
+
     def distances_between(self, i: IntArray, j: IntArray) -> Array | None:
         """Distances between pairs of reference points, or None if the index cannot compute them."""
         return None
@@ -160,6 +165,9 @@ class PointIndex(NeighborIndex):
 
     def identical(self, X: Matrix) -> IntArray:
         return self._lookup.identical(X)
+
+    def first_identical(self) -> IntArray:
+        return self._lookup.first_identical()
 
     @cached_property
     def _lookup(self) -> RowLookup:

@@ -92,7 +92,7 @@ class BruteIndex(PointIndex):
         nominate = fast if single else self._nominate
         with np.errstate(over="ignore", invalid="ignore"):  # rows that overflow are uncertain
             indices, distances, uncertain = self._refine(X, k, nominate(X, n_candidates))
-        # Searching a few of many rows again takes longer for all pairs within a radius.
+        # Of few points all uncertain ones, since `_search_again` takes longer.
         if single and len(uncertain) > (self.max_uncertain * len(indices) if large else 0):
             # Single precision is not enough for these; double precision is for most of them.
             again = self._refine(X[uncertain], k, self._nominate(X[uncertain], n_candidates))
