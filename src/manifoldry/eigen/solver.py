@@ -179,12 +179,14 @@ def verified(
     V: Array,
     residuals: Array,
     extra: int = 0,
+    norm: float | None = None,
 ) -> Spectrum:
     """Return the Spectrum of the first k pairs, given at least min(k + 1, dimension) pairs.
 
-    The `extra` eigenvalues after the (k+1)-th are its ``further_values``.
+    The `extra` eigenvalues after the (k+1)-th are its ``further_values``. `norm` is that of the
+    operator, by default an estimate.
     """
-    norm = max(standard.norm, float(np.abs(values).max()))
+    norm = max(standard.norm, float(np.abs(values).max())) if norm is None else float(norm)
     vectors = V[:, :k] if problem.mass is None else V[:, :k] / np.sqrt(problem.mass)[:, None]
     return Spectrum(
         values=values[:k].copy(),

@@ -61,6 +61,22 @@ class Frame:
         return cls(origin, power_of_two_scale(np.stack([high - origin, low - origin])))
 
     @classmethod
+    def with_coordinates(cls, X: Array) -> tuple["Frame", Array]:
+        """Return the frame of dense data and their coordinates, in fewer passes over the data."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            origin = X.sum(axis=0, dtype=np.float64) / X.shape[0]
+            out, largest = np.empty(X.shape), 0.0
+            for rows in row_blocks(len(X), X.shape[1], budget=_CACHE_SIZE):
+                np.subtract(X[rows], origin, out=out[rows])
+                largest = max(largest, largest_modulus(out[rows]))
+        if not largest < _SAFE_MAGNITUDE:  # the sum may have overflowed
+            frame = cls.of(X)
+            return frame, np.asarray(frame.apply(X), dtype=np.float64)
+        frame = cls(origin, power_of_two_scale(np.array([largest])))
+        out *= 1 / frame.unit  # exact, since it is a power of two
+        return frame, out
+
+    @classmethod
     def at_zero(cls, X: Matrix) -> "Frame":
         """Use zero as origin, for computations with differences."""
         return cls(np.zeros(X.shape[1]), power_of_two_scale(X))
