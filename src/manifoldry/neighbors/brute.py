@@ -251,7 +251,8 @@ class BruteIndex(PointIndex):
         if queries.are_single:
             near = _near(queries.single, self._single[columns], limit, products)
         if near is None or near.mean() > self.max_uncertain:
-            all_at_once = self.X.size <= _SMALL and columns == slice(0, self.n_reference)
+            few = not sparse.issparse(self.X) and self.X.size <= _SMALL
+            all_at_once = few and columns == slice(0, self.n_reference)
             references = self._framed if all_at_once else self._frame.apply(self.X[columns])
             near = _near(queries.double, references, limit)
         query, reference = np.divmod(np.flatnonzero(near), near.shape[1])

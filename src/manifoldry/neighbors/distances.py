@@ -298,6 +298,8 @@ def squared_distances(
         rows, columns = tile
         parts = A[rows], B[columns], squares[columns], error[rows], X[rows], Y[columns]
         block = corrected_squares(*parts, frame.unit)
+        if same and rows == columns:
+            block = np.maximum(block, block.T)  # which differ by rounding
         if then is not None:
             then(block)
         D2[tile] = block

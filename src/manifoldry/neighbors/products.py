@@ -63,7 +63,7 @@ def nearest_in_blocks(X: Array, Y: Array, k: int) -> tuple[IntArray, Array]:
 
     with one_blas_thread():  # blocks stay in the cache
         map_threads(fill, row_blocks(len(X), len(Y), budget=2**17))
-    return indices, np.where(np.isnan(squares), -np.inf, squares)
+    return indices, np.where(np.isfinite(squares), squares, -np.inf)
 
 
 def _smallest_of_rows(D: Array, k: int) -> tuple[IntArray, Array]:
