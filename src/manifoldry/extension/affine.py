@@ -53,8 +53,8 @@ class AffineMap(Extension):
         for rows in row_blocks(X.shape[0], X.shape[1], budget=2**17):
             centered = np.subtract(X[rows], self.mean, dtype=np.float64)
             centered *= 1 / self.unit
+            centered -= self.rest
             out[rows] = centered @ self.components
-        out -= self.rest @ self.components
         return out
 
     def kernel_pairs(self, X: Matrix) -> KernelPairs:

@@ -314,7 +314,8 @@ class PosedGeodesics(Posed):
             for whole in (self.rows_by_component[0], self.columns[0])
         )
         Y = Y / self.unit  # squares must not overflow
-        geodesic = self.geodesics.distances[np.ix_(rows, columns)] / self.unit
+        distances = self.geodesics.distances[np.ix_(rows, columns)]
+        geodesic = np.divide(distances, self.unit, dtype=np.float64)
         geodesic -= geodesic.mean()
         targets = Y[self.geodesics.targets[columns]]
         out, squares = np.ones(Y.shape[1]), np.zeros(geodesic.shape)
