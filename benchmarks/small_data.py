@@ -1,7 +1,8 @@
 """Where the milliseconds of a small fit go, beside scikit-learn's time: a table for docs/scale.md.
 
 ``python -m benchmarks.small_data [rows]`` fits the 1797 digits of scikit-learn (or the first rows
-of them) in turn by both packages, warm and in one thread, and prints medians of processor time.
+of them) in turn by both packages, warm and in one thread, and prints medians of processor time. A
+second table has the ratios for other data.
 """
 
 import sys
@@ -13,6 +14,8 @@ from unittest.mock import patch
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+
+from manifoldry.exceptions import ManifoldryWarning
 
 RUNS = 10
 STAGES = ("validation", "neighbors, distances", "matrix", "eigenproblem", "the rest")
@@ -63,6 +66,7 @@ def watched():
     from manifoldry.metrics import preservation
     from manifoldry.metrics.distance_rows import DistanceRows
     from manifoldry.metrics.pair import DataEmbeddingPair
+    from manifoldry.neighbors import geodesics
     from manifoldry.neighbors.geodesics import Geodesics
     from manifoldry.neighbors.graph import NeighborGraph
     from manifoldry.spectral.base import SpectralEmbedder
@@ -77,7 +81,8 @@ def watched():
         (RBF, "matrix", near),
         (DistanceRows, "neighbor_keys", near),
         (preservation, "smallest_entries", near),
-        (Geodesics, "from_new", matrix),
+        (Geodesics, "blocks_from_new", near),
+        (geodesics, "_via_neighbors", matrix),
         (SpectralEmbedder, "_pose_input", matrix),
         (preservation, "ranks_of", matrix),
         (ComponentSolver, "solve", solve),
@@ -123,11 +128,12 @@ def tasks(X):
                 lambda m=ours: m.transform(new),
                 lambda m=theirs: m.transform(new),
             )
-    yield (
-        "`trustworthiness`",
-        lambda: trustworthiness(X, Y, n_neighbors=5),
-        lambda: manifold.trustworthiness(X, Y, n_neighbors=5),
-    )
+    for k in (5, 15):
+        yield (
+            f"`trustworthiness`, {k} neighbors",
+            lambda k=k: trustworthiness(X, Y, n_neighbors=k),
+            lambda k=k: manifold.trustworthiness(X, Y, n_neighbors=k),
+        )
 
 
 def profile(ours, theirs):
@@ -147,19 +153,50 @@ def profile(ours, theirs):
     return np.median(rows[1:], axis=0) * 1e3  # the first run compiles and imports
 
 
-def main(n=None):
-    """Print the table."""
-    from sklearn.datasets import load_digits
-
-    X = load_digits().data[:n]
+def print_profile(X):
+    """Print the table of the digits."""
     print(f"| {len(X)} digits | {' | '.join(STAGES)} | all | scikit-learn | ratio |")
     print("|---|" + "---|" * (len(STAGES) + 3))
+    for name, ours, theirs in tasks(X):
+        *spent, whole, other = profile(ours, theirs)
+        cells = [f"{ms:.1f}" for ms in (*spent, whole, other)]
+        print(f"| {name} | {' | '.join(cells)} | {whole / other:.2f} |", flush=True)
+
+
+def other_data():
+    """Small sets beside the digits, by name."""
+    from manifoldry.datasets import make_swiss_roll
+
+    rng = np.random.default_rng(0)
+    return {
+        "roll of 1000": make_swiss_roll(1000, random_state=0).X,
+        "roll of 2000": make_swiss_roll(2000, random_state=0).X,
+        "Gaussian, 1000 × 20": rng.normal(size=(1000, 20)),
+    }
+
+
+def print_ratios(data):
+    """Print the processor time of each task on some data, divided by that of scikit-learn."""
+    print(f"| time / scikit-learn's | {' | '.join(data)} |")
+    print("|---|" + "---|" * len(data))
+    for rows in zip(*map(tasks, data.values()), strict=True):
+        cells = []
+        for _, ours, theirs in rows:
+            *_, whole, other = profile(ours, theirs)
+            cells.append(f"{whole / other:.2f}")
+        print(f"| {rows[0][0]} | {' | '.join(cells)} |", flush=True)
+
+
+def main(n=None):
+    """Print both tables."""
+    from sklearn.datasets import load_digits
+
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name, ours, theirs in tasks(X):
-            *spent, whole, other = profile(ours, theirs)
-            cells = [f"{ms:.1f}" for ms in (*spent, whole, other)]
-            print(f"| {name} | {' | '.join(cells)} | {whole / other:.2f} |", flush=True)
+        warnings.filterwarnings("ignore", module="sklearn")
+        warnings.filterwarnings("ignore", category=ManifoldryWarning, message=".*short circuits")
+        print_profile(load_digits().data[:n])
+        print()
+        print_ratios(other_data())
 
 
 if __name__ == "__main__":

@@ -150,3 +150,28 @@ def test_squared_distances_of_the_largest_single_precision():
     with np.errstate(all="raise"):
         D2 = squared_distances(X, X, frame, accuracy=1e-9)
     np.testing.assert_allclose(D2[0, 1] * frame.unit**2, float(X[1, 0]) ** 2)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-3, 1.0, 1e100, 1e200])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_frame_with_coordinates_is_the_frame(rng, scale, offset):
+    X = (rng.normal(size=(500, 7)) + offset) * scale
+    expected = Frame.of(X)
+    frame, F = Frame.with_coordinates(X)
+    assert frame.unit == expected.unit
+    np.testing.assert_allclose(frame.origin, expected.origin, rtol=1e-15)
+    np.testing.assert_array_equal(F, frame.apply(X))
+
+
+def test_squared_distances_among_points_are_symmetric_and_transformed_in_blocks(rng):
+    X = rng.normal(size=(1100, 12)) * np.geomspace(1, 1e-5, 1100)[:, None]  # some are close
+    frame = Frame.of(X)
+    D2 = squared_distances(X, X, frame, accuracy=1e-9, direct=0)
+    np.testing.assert_array_equal(D2, D2.T)
+    other = squared_distances(X, X.copy(), frame, accuracy=1e-9, direct=0)
+    np.testing.assert_allclose(D2, other, rtol=1e-9)
+    for same in (X, X.copy()):
+        roots = squared_distances(
+            X, same, frame, accuracy=1e-9, direct=0, then=lambda block: np.sqrt(block, out=block)
+        )
+        np.testing.assert_allclose(roots, np.sqrt(other), rtol=1e-9)

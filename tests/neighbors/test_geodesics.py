@@ -178,3 +178,32 @@ def test_a_shortest_path_may_avoid_points(X):
     assert rows[:2].tolist() == [0, 2]
     with pytest.raises(DisconnectedGraphError, match=r"from row 0 to row 4.* has 1 of 5 points"):
         shortest_route(graph, 0, 4, np.array([True, False, False, True, True]))
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_compiled_sums_of_new_points_have_the_same_bits(X, monkeypatch, single):
+    import numba  # noqa: F401  # compiled sums are used if it is loaded
+
+    if single:
+        monkeypatch.setattr(geodesics_module, "SINGLE_ABOVE", 0)
+    geodesics = Geodesics.of(NeighborGraph.build(X, 6))
+    new, found = X[:40] + 0.1, []
+    for above in (0, np.inf):
+        monkeypatch.setattr(geodesics_module, "COMPILE_ABOVE_SUMS", above)
+        found.append(geodesics.from_new(new))
+    np.testing.assert_array_equal(*found)
+    block = geodesics.blocks_from_new(new)(slice(7, 20))
+    np.testing.assert_array_equal(block, found[0][7:20])
+
+
+def test_edges_of_new_points_occur_once(X):
+    geodesics = Geodesics.of(NeighborGraph.build(X, 6))
+    new = X + 0.01
+    own, reverse = geodesics.graph.query(new)
+    pairs = {
+        *zip(own.rows, own.indices, strict=True),
+        *zip(reverse.rows, reverse.indices, strict=True),
+    }
+    edges = geodesics._edges_of(new, geodesics.graph.identical(new))
+    assert len(own.indices) + len(reverse.indices) > len(pairs) == len(edges.indices)
+    assert pairs == set(zip(edges.rows, edges.indices, strict=True))

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from manifoldry.neighbors.brute import BruteIndex
-from manifoldry.neighbors.products import nearest_by_products
+from manifoldry.neighbors.products import nearest_by_products, nearest_in_blocks
 
 
 @pytest.fixture(name="X")
@@ -98,3 +98,24 @@ def test_neighbors_and_points_within_radii_from_the_same_products(offset):
     assert np.array_equal(distances, expected[1])
     for one, other in zip(within, plain.within(queries, radii), strict=True):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nearest_in_blocks_are_those_of_all_distances(dtype):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 4)).astype(dtype), rng.normal(size=(900, 4)).astype(dtype)
+    indices, last = nearest_in_blocks(X, Y, 6)
+    squares = cdist(X, Y, "sqeuclidean")
+    expected = np.sort(squares, axis=1)[:, :6]
+    found = np.sort(np.take_along_axis(squares, indices, axis=1), axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(last, expected[:, -1], rtol=1e-3)
+
+
+def test_nearest_in_blocks_where_products_overflow():
+    X, Y = np.array([[1.0], [1e30]], np.float32), np.arange(20, dtype=np.float32)[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        indices, last = nearest_in_blocks(X, Y, 3)
+    assert set(indices[0]) == {0, 1, 2}
+    assert len(set(indices[1])) == 3  # of which a bound of the distance can be computed
+    assert not last[1] > 0  # so that the row counts as uncertain

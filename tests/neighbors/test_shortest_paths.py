@@ -132,3 +132,19 @@ def test_trees_have_the_lengths_of_their_paths(kind):
         for _ in range(200):
             at = np.where(at == source, source, before[at])
         assert (at == source).all()
+
+
+def test_compiled_after_enough_searches_of_one_process(monkeypatch):
+    lengths = random_graph(200, 5, 0, LENGTHS["continuous"])
+    sources = np.arange(200)
+    work = 200 * lengths.nnz
+    monkeypatch.setattr(shortest_paths, "COMPILE_ABOVE_WORK", 2.5 * work)
+    monkeypatch.setattr(shortest_paths, "COMPILE_NEXT_ABOVE_WORK", 0.5 * work)
+    monkeypatch.setattr(shortest_paths, "_work_of_scipy", 0.0)
+    compiled = []
+    for _ in range(3):
+        compiled.append(shortest_paths.uses_compiled_paths(lengths, 200))
+        found = path_lengths_from(lengths, sources)
+        np.testing.assert_array_equal(found, dijkstra(lengths, indices=sources))
+    assert compiled == [False, False, True]
+    assert not shortest_paths.uses_compiled_paths(lengths, 80)  # few at a time never

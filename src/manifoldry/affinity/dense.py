@@ -12,7 +12,6 @@ from manifoldry.neighbors.distances import (
     Frame,
     squared_distances,
 )
-from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks, spread_rows
 
@@ -52,14 +51,12 @@ class RBF:
 
     def matrix(self, X: Matrix) -> Array:
         """exp(−gamma·d²), (n_new, n_train)."""
-        K = self.exponents(X)
 
-        def fill(rows: slice) -> None:
-            np.negative(K[rows], out=K[rows])
-            np.exp(K[rows], out=K[rows])
+        def exponential(block: Array) -> None:
+            block *= -self.gamma
+            np.exp(block, out=block)
 
-        map_threads(fill, row_blocks(len(K), K.shape[1], budget=2**18))
-        return K
+        return self._function_of_squares(X, exponential)
 
     def among(self, X: Matrix) -> Array:
         """exp(−gamma·d²) of new points with each other, (n_new, n_new)."""
@@ -67,9 +64,15 @@ class RBF:
 
     def exponents(self, X: Matrix) -> Array:
         """gamma·d², (n_new, n_train)."""
-        D2 = squared_distances(X, self.X, self.frame, accuracy=1e-9 / self.gamma)
-        D2 *= self.gamma
-        return D2
+
+        def scale(block: Array) -> None:
+            block *= self.gamma
+
+        return self._function_of_squares(X, scale)
+
+    def _function_of_squares(self, X: Matrix, function: Callable[[Array], None]) -> Array:
+        """Squared distances, (n_new, n_train), which a function modifies block by block."""
+        return squared_distances(X, self.X, self.frame, accuracy=1e-9 / self.gamma, then=function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +131,10 @@ class Centered:
         """Return the centered kernel and the centered training matrix; overwrites `K`."""
         means = K.mean(axis=0)
         centered = cls(raw, means, float(means.mean()))
-        K -= means[:, None]
-        K -= means[None, :]
-        K += centered.grand_mean
+        # Subtracting sums of two terms, one for the row and one for the column, keeps symmetry.
+        terms = means - centered.grand_mean / 2
+        for rows in row_blocks(len(K), K.shape[1], budget=2**17):  # blocks stay in the cache
+            K[rows] -= terms[rows, None] + terms
         return centered, K
 
     @property
@@ -149,9 +153,13 @@ class Centered:
                 f"kernel values of {infinite} rows with the training data overflow; check the "
                 "units of X"
             )
-        centered = K - means
-        centered -= self.column_means - self.grand_mean
-        return centered
+        if np.may_share_memory(K, X):  # the caller's kernel values
+            K = K.copy()
+        terms = self.column_means - self.grand_mean
+        for rows in row_blocks(len(K), K.shape[1], budget=2**17):  # blocks stay in the cache
+            K[rows] -= means[rows]
+            K[rows] -= terms
+        return K
 
     def among(self, X: Matrix) -> Array:
         """Centered kernel of new points with each other, (n_new, n_new)."""

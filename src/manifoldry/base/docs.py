@@ -172,7 +172,8 @@ eigenvalues_ : array of shape (n_components,)
     Smallest nonzero eigenvalues of the largest connected component.""",
     "computed_eigenvalues_": """\
 computed_eigenvalues_ : array of shape (n_computed,)
-    ``eigenvalues_`` and the further eigenvalues that the solver computed.""",
+    ``eigenvalues_`` and the further eigenvalues that the solver computed. Those of an iterative
+    solver are accurate to a hundredth of their gaps, and a repeated one may be listed once.""",
     "residuals": _RESIDUALS,
     "residuals_": f"""\
 residuals_, gaps_ : arrays of shape (n_components,)

@@ -90,18 +90,30 @@ def dominated_coordinates(
     ]
     found = []
     for j, y in enumerate(np.asarray(Y[rows], dtype=np.float64).T):
+        squares = _relative_squares(y)
         for count, least in limits:
-            points, fraction = _fewest(y, count, least)
+            if _largest_sum(squares, count) <= least * squares.sum():
+                continue
+            points, fraction = _fewest(squares, count, least)
             if fraction > least:
                 found.append(DominatedCoordinate(j, rows[points], fraction))
                 break
     return found
 
 
-def _fewest(y: Array, count: int, least: float) -> tuple[IntArray, float]:
-    """The fewest points, at most `count`, that hold more than `least`, and what they hold."""
+def _relative_squares(y: Array) -> Array:
+    """Squared offsets from the mean, relative to the largest one."""
     offsets = np.abs(y - y.mean())
-    squares = np.square(offsets / (offsets.max() or 1.0))
+    return np.square(offsets / (offsets.max() or 1.0))
+
+
+def _largest_sum(values: Array, count: int) -> float:
+    """Sum of the `count` largest values, which takes less time than to sort them."""
+    return float(np.partition(values, len(values) - count)[-count:].sum())
+
+
+def _fewest(squares: Array, count: int, least: float) -> tuple[IntArray, float]:
+    """The fewest points, at most `count`, that hold more than `least`, and what they hold."""
     points = np.argsort(-squares, kind="stable")[:count]
     held = np.cumsum(squares[points]) / (squares.sum() or 1.0)
     needed = min(int(np.searchsorted(held, least, side="right")) + 1, count)

@@ -28,6 +28,7 @@ from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Matrix
+from manifoldry.util.validation import SMALL_PLAN
 
 
 @dataclass(frozen=True)
@@ -211,12 +212,16 @@ class Auto(EigenSolver):
             self._lanczos,
             f"{sizes}: products with the operator suffice",
         )
-        if fill > self.fill_limit:
+        if self._exceeds_memory(fill):
             yield from (krylov, multigrid)
         elif cost > self.max_probe_products * self.max_cost_ratio:
             yield from (krylov, inverse, multigrid)
         else:
             yield from (inverse, multigrid, krylov)
+
+    def _exceeds_memory(self, fill: float) -> bool:
+        few = self.max_fill is None and fill * self.bytes_per_entry <= SMALL_PLAN
+        return not few and fill > self.fill_limit
 
     @property
     def fill_limit(self) -> float:
@@ -228,13 +233,18 @@ class Auto(EigenSolver):
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Try the solvers until a spectrum is accepted; otherwise return the best and warn."""
+        return self.solve_with_extra(problem, k, 0, rng)
+
+    def solve_with_extra(
+        self, problem: SpectralProblem, k: int, extra: int, rng: np.random.Generator
+    ) -> Spectrum:
         standard = problem.standard()
         check_n_pairs(standard, k)
         found: list[Spectrum] = []
         failures: list[str] = []
-        for choice in self._chain(problem, k):
+        for choice in self._chain(problem, k + extra):
             try:
-                spectrum = choice.solver.attempt(problem, standard, k, rng)
+                spectrum = choice.solver.attempt(problem, standard, k, rng, extra)
             except SolverFailed as failure:
                 failures.append(failure.what)
                 continue

@@ -74,8 +74,8 @@ class ComponentSolver:
     solver : str or EigenSolver
         See :func:`manifoldry.eigen.resolve_solver`.
     cheap_order, extra_pairs : int
-        Dense problems up to `cheap_order` are solved for `extra_pairs` more eigenvalues, which
-        cost little and show the spectral gap.
+        Problems up to `cheap_order` are solved for `extra_pairs` more eigenvalues, which cost
+        little and show the spectral gap.
     basis : int
         Smallest number of basis vectors that iterative solvers keep in memory.
     """
@@ -96,13 +96,11 @@ class ComponentSolver:
 
     def _pairs(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Solve for k pairs, and for a few more eigenvalues where those are cheap."""
-        excluded = sum(C.shape[1] for C in (problem.deflate, problem.constraint) if C is not None)
         operator = problem.operator
         order = operator.small_side if isinstance(operator, Gram) else problem.n
         solver = resolve_solver(self.solver, end=problem.end)
         extra = (
             self.extra_pairs if solver.extra_pairs_are_cheap and order <= self.cheap_order else 0
         )
-        requested = min(k + extra, problem.n - excluded)
-        check_pairs_memory(problem, k, max(self.basis, 3 * requested))
-        return solver.solve(problem, requested, rng).first(k)
+        check_pairs_memory(problem, k, max(self.basis, 3 * (k + extra)))
+        return solver.solve_with_extra(problem, k, extra, rng)

@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dormqr
 
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.problem import SpectralProblem
-from manifoldry.eigen.solver import PairSolver
+from manifoldry.eigen.solver import PairSolver, verified
 from manifoldry.eigen.spectrum import Acceptance, Spectrum
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.typing import Array
@@ -28,6 +28,9 @@ class Dense(PairSolver):
     well_conditioned : float
         If all wanted eigenvalues of FᵀF exceed this fraction of the largest, the eigenvectors of
         F Fᵀ are computed as F w / σ.
+    accurate_squares : float
+        If they exceed this fraction, the vectors F w / σ are orthogonal to about ten digits and
+        used as they are.
     null_tolerance : float
         Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
     implicit_null_tolerance : float
@@ -57,6 +60,7 @@ class Dense(PairSolver):
     extra_pairs_are_cheap = True
 
     well_conditioned: float = 1e-10
+    accurate_squares: float = 1e-6
     null_tolerance: float = 1e-14
     implicit_null_tolerance: float = 1e-11
     single_angle: float = 2e-4
@@ -64,24 +68,70 @@ class Dense(PairSolver):
     planned_above: int = 10_000
 
     def attempt(
-        self, problem: SpectralProblem, standard: StandardProblem, k: int, rng: np.random.Generator
+        self,
+        problem: SpectralProblem,
+        standard: StandardProblem,
+        k: int,
+        rng: np.random.Generator,
+        extra: int = 0,
     ) -> Spectrum:
         A, n = standard.A, standard.n
         if n > self.planned_above and not (isinstance(A, Gram) and A.factor.shape[1] < n):
             what = f"a dense eigenproblem of order {n}"
             plan_matrix((n, n), 32, what, "pass eigen_solver='auto', which uses other solvers")
         if not (isinstance(A, Gram) and A.single and k < A.factor.shape[1] < A.factor.shape[0]):
-            return super().attempt(problem, standard, k, rng)  # without FᵀF
+            return self._pairs(problem, standard, k, rng, extra)
         why = f"more than single_up_to={self.single_up_to} pairs were requested"
         if k <= self.single_up_to:
-            found = super().attempt(problem, standard, k, rng)
+            found = self._pairs(problem, standard, k, rng, extra)
             if replace(found, acceptance=Acceptance(self.single_angle)).accepted:
                 accurate = f"residuals, in double, are at most {self.single_angle:g} of the gaps"
                 return replace(found, precision=f"products in single precision: {accurate}")
             why = f"in single, residuals exceed {self.single_angle:g} of the gaps"
         double = replace(standard, A=replace(A, single=False))
-        found = super().attempt(problem, double, k, rng)
+        found = self._pairs(problem, double, k, rng, extra)
         return replace(found, precision=f"products in double precision: {why}")
+
+    def _pairs(
+        self,
+        problem: SpectralProblem,
+        standard: StandardProblem,
+        k: int,
+        rng: np.random.Generator,
+        extra: int,
+    ) -> Spectrum:
+        found = self._from_small_matrix(problem, standard, k, extra)
+        return super().attempt(problem, standard, k, rng, extra) if found is None else found
+
+    def _from_small_matrix(
+        self, problem: SpectralProblem, standard: StandardProblem, k: int, extra: int
+    ) -> Spectrum | None:
+        """Return the first pairs of F Fᵀ by few products with F, or None if that is inaccurate.
+
+        For eigenvectors W of FᵀF, those of F Fᵀ are F W / σ, with residuals F R / σ, where R are
+        the residuals of W. The bound σ₁‖R‖/σ is returned, which needs no further product.
+        """
+        F, end = standard.A, standard.end
+        if not (isinstance(F, Gram) and F.explicit and end is SpectrumEnd.LARGEST):
+            return None
+        if k >= F.factor.shape[1] or F.factor.shape[1] >= standard.n or problem.mass is not None:
+            return None
+        if F.projected(standard.Q) is not F:
+            return None
+        count = min(k + 1 + extra, F.factor.shape[1])
+        values, W = (part[..., ::-1] for part in _extreme(F.small_matrix(), end, count))
+        if values[k] <= self.accurate_squares * values[0]:
+            return None
+        W = np.ascontiguousarray(W[:, : k + 1])
+        U = F.times_factor(W)
+        squares, C = (end.from_end(part) for part in np.linalg.eigh(U.T @ U))
+        U, W, sigma = U @ C, W @ C, np.sqrt(squares)
+        residuals = np.linalg.norm(F.times_transpose(U) - W * squares, axis=0) * sigma[0] / sigma
+        values = np.concatenate([squares, values[k + 1 :]])
+        spectrum = verified(
+            problem, standard, k, values, U / sigma, residuals, extra, norm=values[0]
+        )
+        return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
 
     def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
         A = standard.A

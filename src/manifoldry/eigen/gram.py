@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import largest_modulus
+from manifoldry.util.validation import largest_modulus, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,8 @@ class Gram:
             return self
         if isinstance(F, np.ndarray):
             inside = Q.T @ F
-            rounding = np.finfo(np.float64).eps * len(F) * largest_modulus(F)
+            size = float(np.sqrt(np.vdot(F, F) / max(1, F.size)))  # of an entry
+            rounding = np.finfo(np.float64).eps * len(F) * size
             if largest_modulus(inside) <= rounding:
                 return self
             return Gram(F - Q @ inside, self.single)
@@ -108,8 +109,15 @@ class Gram:
 
     @cached_property
     def _small_matrix(self) -> Array:
-        F = self.factor.astype(np.float32 if self.single else np.float64, copy=False)
-        return np.asarray(F.T @ F, dtype=np.float64)
+        F = self.factor
+        if not self.single:
+            return np.asarray(F.T @ F)
+        total = np.zeros((F.shape[1], F.shape[1]))
+        # Blocks are converted and multiplied while they are in the cache.
+        for rows in row_blocks(len(F), F.shape[1], budget=2**20):
+            part = F[rows].astype(np.float32)
+            total += part.T @ part
+        return total
 
     def small_matrix(self, block: int = 256) -> Array:
         """Return FᵀF (m × m); for an implicit factor, `block` columns at a time."""

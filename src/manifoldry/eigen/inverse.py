@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import LinearOperator, splu
+from scipy.sparse.linalg import splu
 
-from manifoldry.eigen.standard import SpectrumEnd
+from manifoldry.eigen.standard import Product, SpectrumEnd
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 Solve = Callable[[Array], Array]
@@ -65,7 +65,7 @@ class ShiftedInverse:
         if sp.issparse(A) and A.nnz > NEARLY_DENSE * n**2:
             A = A.toarray()
         if sp.issparse(A):
-            self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
+            self.M = _with_diagonal(sign * A, -sign * shift)
             nested_dissection = n > nested_dissection_from and _metis() is not None
             factorized = PermutedLU if nested_dissection else _definite_lu
             self._lu: Matrix = factorized(self.M, skip_pivot_check=skip_pivot_check)
@@ -82,7 +82,7 @@ class ShiftedInverse:
 
     def constrained(
         self, Q: Array, n_deflated: int = 0, *, tolerance: float = 1e-13, max_condition: float = 1e4
-    ) -> LinearOperator:
+    ) -> Product:
         """Return the inverse of P M P on range(P), P = I − QQᵀ.
 
         For an arbitrary Q this is M⁻¹ − M⁻¹Q (QᵀM⁻¹Q)⁻¹ QᵀM⁻¹. If range(Q) is invariant, it equals
@@ -131,8 +131,8 @@ class ShiftedInverse:
         spread = np.linalg.eigvalsh(S)[[0, -1]]
         return solve_refined if spread[1] > max_condition * spread[0] else solve_once
 
-    def _operator(self, product: Solve) -> LinearOperator:
-        return LinearOperator(self.M.shape, matvec=product, matmat=product, dtype=np.float64)
+    def _operator(self, product: Solve) -> Product:
+        return Product(self.M.shape[0], product)
 
 
 def estimated_fill(
@@ -172,20 +172,37 @@ def estimated_fill(
 def _ball(A: Matrix, start: int, size: int) -> IntArray:
     """Return the `size` vertices nearest to `start` in the graph of A (CSR), or its component."""
     order = front = np.array([start])
+    known = np.zeros(A.shape[0], dtype=bool)
+    known[start] = True
     while len(front) and len(order) < size:
-        reached = np.unique(A[front].indices)
-        front = np.setdiff1d(reached, order, assume_unique=True)
+        reached = np.zeros_like(known)
+        first, counts = A.indptr[front], np.diff(A.indptr)[front]
+        skipped = np.repeat(first - np.cumsum(counts) + counts, counts)
+        reached[A.indices[skipped + np.arange(len(skipped))]] = True
+        front = np.flatnonzero(reached & ~known)
+        known[front] = True
         order = np.concatenate([order, front])
     return order[:size]
 
 
 def _fill(A: Matrix, rows: Matrix) -> float:
     """Return the number of nonzeros of the factor of a principal submatrix."""
-    pattern = sp.csc_array(A[rows][:, rows], copy=True)
+    pattern = A[rows][:, rows]
     # Only the pattern matters for the fill-in; the values make the matrix diagonally dominant.
     pattern.data[:] = -1.0
-    dominant = pattern + sp.diags_array(np.diff(pattern.indptr) + 2.0)
-    return float(_definite_lu(dominant.tocsc()).L.nnz)
+    dominant = _with_diagonal(pattern, np.diff(pattern.indptr) + 2.0)
+    return _definite_lu(dominant, skip_pivot_check=True).nnz / 2  # those of L and of U
+
+
+def _with_diagonal(A: Matrix, added: Array | float) -> sp.csc_array:
+    """Return the sum of a symmetric CSR matrix and a diagonal one, as CSC."""
+    n = A.shape[0]
+    place = np.flatnonzero(A.indices == np.repeat(np.arange(n), np.diff(A.indptr)))
+    if len(place) < n:  # entries of the diagonal are missing
+        return sp.csc_array(A + sp.diags_array(np.broadcast_to(np.asarray(added, float), n)))
+    data = A.data.copy()
+    data[place] += added
+    return sp.csc_array((data, A.indices, A.indptr), shape=A.shape)  # rows are columns
 
 
 def _project_out(Q: Array, X: Array) -> Array:

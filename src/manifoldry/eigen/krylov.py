@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.eigen.standard import StandardProblem
+from manifoldry.eigen.standard import Product, StandardProblem
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
 
@@ -79,7 +77,7 @@ def constrained_subspace(standard: StandardProblem, rng: np.random.Generator) ->
 
 
 def largest_pairs(
-    operator: LinearOperator,
+    operator: Product,
     k: int,
     space: Subspace,
     stop: Stop,
@@ -99,8 +97,8 @@ def largest_pairs(
     the eigenvalue; here the function `stop` gets values and residuals every `every` products and
     can compare the residuals with the gaps.
     """
-    m = min(basis, operator.shape[0] - 1)
-    V, T = np.empty((m + 1, operator.shape[0])), np.zeros((m, m))  # one row per basis vector
+    m = min(basis, operator.n - 1)
+    V, T = np.empty((m + 1, operator.n)), np.zeros((m, m))  # one row per basis vector
     V[0] = space.start()
     V[0] /= np.linalg.norm(V[0])
     kept = products = 0
@@ -111,7 +109,7 @@ def largest_pairs(
             at_end = j == m - 1 or products >= max_products
             if j + 1 < k or not (at_end or (j - kept) % every == every - 1):
                 continue
-            theta, S = eigh(T[: j + 1, : j + 1], check_finite=False)
+            theta, S = np.linalg.eigh(T[: j + 1, : j + 1])
             residuals = beta * np.abs(S[-1])
             leading, errors = theta[: -k - 1 : -1], residuals[: -k - 1 : -1]
             done = stop(leading, errors)
@@ -127,7 +125,7 @@ def largest_pairs(
 
 
 def _extend(
-    operator: LinearOperator,
+    operator: Product,
     V: Array,
     T: Array,
     j: int,
@@ -167,14 +165,17 @@ def _extend(
     return beta
 
 
-def deflated(operator: LinearOperator, V: Array) -> LinearOperator:
-    """Return the operator deflated by the eigenvectors V, whose eigenvalues become 0."""
+def deflated(operator: Product, V: Array, shift: float = 0.0) -> Product:
+    """Return operator − shift·I deflated by the eigenvectors V, whose eigenvalues become 0."""
 
     def product(X: Array) -> Array:
-        Y = operator @ (X - V @ (V.T @ X))
+        X = X - V @ (V.T @ X)
+        Y = operator @ X
+        if shift:
+            Y = Y - shift * X
         return Y - V @ (V.T @ Y)
 
-    return LinearOperator(operator.shape, matvec=product, matmat=product, dtype=np.float64)
+    return Product(operator.n, product)
 
 
 def _without(V: Array, start: Callable[[], Array]) -> Array:
@@ -182,7 +183,7 @@ def _without(V: Array, start: Callable[[], Array]) -> Array:
     return x - V @ (V.T @ x)
 
 
-def with_product_counter(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
+def with_product_counter(operator: Product) -> tuple[Product, list[int]]:
     """Return the operator and a list whose only entry counts the products so far."""
     count = [0]
 
@@ -190,7 +191,7 @@ def with_product_counter(operator: LinearOperator) -> tuple[LinearOperator, list
         count[0] += 1
         return operator @ X
 
-    return LinearOperator(operator.shape, matvec=product, dtype=np.float64), count
+    return Product(operator.n, product), count
 
 
 def _search_finished(
@@ -215,29 +216,35 @@ def _unlikely_missed(
 
 
 def with_full_multiplicity(
-    operator: LinearOperator,
-    V: Array,
+    operator: Product,
+    run: RitzPairs,
+    k: int,
     space: Subspace,
     *,
     basis: int,
     max_products: int,
 ) -> Array:
-    """Return V extended by missing eigenvectors of repeated eigenvalues.
+    """Return V = run.vectors, with missing eigenvectors of the first k − 1 eigenvalues if repeated.
 
     A Krylov space from one start vector contains one vector per eigenspace. A second run from
     another start vector, with V deflated, finds a further eigenvector as its largest Ritz pair. It
     stops early if there is none: when its largest Ritz value plus residual is below the last
-    wanted eigenvalue, after enough products that a missed eigenvector is unlikely. The last column
-    of V is not wanted; it only measures the gap. The operator must be positive definite, so that
-    the zero eigenvalues of the deflated vectors are never the largest.
+    wanted eigenvalue, after enough products that a missed eigenvector is unlikely. Column k of V
+    and those after it are not wanted; column k only measures the gap. The operator must be
+    positive definite, so that the zero eigenvalues of the deflated vectors are never the largest.
+    The bound of `_unlikely_missed` decreases with the gap relative to the whole spectrum, so the
+    operator is shifted towards its lowest eigenvalue, as estimated by `run`.
     """
-    k = V.shape[1]
+    V, values = run.vectors, run.values[::-1]  # ascending
     for _ in range(2 * k):
-        V = np.linalg.qr(V)[0]
-        values = np.linalg.eigvalsh(V.T @ (operator @ V))
-        bound, top = values[-max(k - 1, 1)], values[-1]
+        if V is not run.vectors:
+            V = np.linalg.qr(V)[0]
+            values = np.linalg.eigvalsh(V.T @ (operator @ V))
+        # The estimate is not a bound: a tenth of the spectrum is left between it and the shift.
+        shift = max(0.0, run.lowest - 0.1 * (values[-1] - run.lowest))
+        bound, top = values[-max(k - 1, 1)] - shift, values[-1]
 
-        rest, products = with_product_counter(deflated(operator, V))
+        rest, products = with_product_counter(deflated(operator, V, shift))
 
         decided = partial(_search_finished, bound, top, products, len(V))
         outside = Subspace(partial(_without, V, space.start), space.project)

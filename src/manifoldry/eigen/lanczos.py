@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.krylov import (
@@ -19,7 +18,7 @@ from manifoldry.eigen.krylov import (
 )
 from manifoldry.eigen.solver import PairSolver, SolverFailed, converged
 from manifoldry.eigen.spectrum import DEFAULT_ACCEPTANCE, Acceptance
-from manifoldry.eigen.standard import StandardProblem
+from manifoldry.eigen.standard import Product, StandardProblem
 from manifoldry.util.typing import Array
 
 
@@ -100,29 +99,37 @@ class Lanczos(PairSolver):
         return blas_threads(standard)
 
     def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
-        if too_small(standard, k):
-            return dense_basis(standard, k)
+        return self._basis_with_extra(standard, k, 0, rng)
+
+    def _basis_with_extra(
+        self, standard: StandardProblem, k: int, extra: int, rng: np.random.Generator
+    ) -> Array:
+        count = k + extra
+        if too_small(standard, count):
+            return dense_basis(standard, count)
         operator = positive(standard)
-        basis = max(self.basis, 3 * k)
+        basis = max(self.basis, 3 * count)
+
+        def stop(values: Array, residuals: Array) -> bool:
+            return converged(standard, values, residuals, self.acceptance, extra)
 
         space = constrained_subspace(standard, rng)
         run = largest_pairs(
             operator,
-            k,
+            count,
             space,
-            lambda values, residuals: converged(standard, values, residuals, self.acceptance),
+            stop,
             basis=basis,
             max_products=self.max_products,
             every=5,
             give_up=self._give_up_rule(standard),
         )
         if not run.converged:
-            self._raise_failure(run.products, k, standard.n)
-        V = run.vectors
-        if self.full_multiplicity:
-            most = self.max_products
-            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
-        return V
+            self._raise_failure(run.products, count, standard.n)
+        if not self.full_multiplicity:
+            return run.vectors
+        most = self.max_products
+        return with_full_multiplicity(operator, run, k, space, basis=basis, max_products=most)
 
     def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:
         """Return the function that stops a probe early, or None if this is not a probe."""
@@ -144,7 +151,7 @@ class Lanczos(PairSolver):
         )
 
 
-def positive(standard: StandardProblem) -> LinearOperator:
+def positive(standard: StandardProblem) -> Product:
     """Return ±(A − bound·I), a positive operator whose largest eigenvalues are the wanted ones."""
     bound, sign = standard.opposite_bound, standard.end.sign
 
@@ -154,8 +161,7 @@ def positive(standard: StandardProblem) -> LinearOperator:
         Y *= sign
         return Y
 
-    n = standard.n
-    return LinearOperator((n, n), matvec=product, matmat=product, dtype=np.float64)
+    return Product(standard.n, product)
 
 
 def rayleigh_quotients(standard: StandardProblem, V: Array) -> Array:

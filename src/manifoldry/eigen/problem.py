@@ -15,7 +15,7 @@ from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import square_tiles
+from manifoldry.util.validation import asymmetric_product, square_tiles
 
 if TYPE_CHECKING:
     from manifoldry.eigen.spectrum import Spectrum
@@ -180,14 +180,14 @@ def _checked_operator(A: Matrix) -> Matrix:
     if len(A.shape) != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
         raise ValueError(f"the operator of a spectral problem must be square, not {A.shape}")
     if not isinstance(entries, LinearOperator):
-        _check_magnitude(entries.data if sp.issparse(entries) else entries, A.shape[0])
-    if isinstance(A, np.ndarray | sp.sparray):
-        _check_symmetry(A)
+        largest = _check_magnitude(entries.data if sp.issparse(entries) else entries, A.shape[0])
+        if isinstance(A, np.ndarray | sp.sparray):
+            _check_symmetry(A, largest)
     return A
 
 
-def _check_magnitude(entries: Array, order: int) -> None:
-    """Raise ValueError if entries are not finite or their squares over- or underflow."""
+def _check_magnitude(entries: Array, order: int) -> float:
+    """Return the largest modulus; ValueError if entries are not finite or squares leave range."""
     # max and min propagate NaN and infinity without a temporary as large as the operator.
     largest = max(entries.max(), -entries.min()) if entries.size else 0.0
     if not np.isfinite(largest):
@@ -199,16 +199,21 @@ def _check_magnitude(entries: Array, order: int) -> None:
             f"double precision (allowed are {SMALLEST_ENTRY:.0e} to {LARGEST_ENTRY:.0e}); rescale "
             "the data or the weights"
         )
+    return float(largest)
 
 
-def _check_symmetry(A: Matrix, rounding: float = 1e-8, dense_up_to: int = 4000) -> None:
+def _check_symmetry(
+    A: Matrix, largest: float, rounding: float = 1e-8, dense_up_to: int = 4000
+) -> None:
     """Raise ValueError if |A − Aᵀ| exceeds `rounding` times the largest entry.
 
     Dense matrices above order `dense_up_to` are not checked.
     """
     if isinstance(A, np.ndarray) and A.shape[0] > dense_up_to:
         return
-    worst, largest = _asymmetry(A), abs(A).max()
+    if asymmetric_product(A) <= rounding * largest:
+        return
+    worst = _asymmetry(A)
     if worst > rounding * largest:
         raise ValueError(
             f"the operator is not symmetric: entries differ from the transpose by up to "

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
@@ -22,8 +21,8 @@ from manifoldry.eigen.krylov import (
 )
 from manifoldry.eigen.lanczos import positive, rayleigh_quotients
 from manifoldry.eigen.solver import PairSolver, SolverFailed
-from manifoldry.eigen.spectrum import cluster_gaps
-from manifoldry.eigen.standard import StandardProblem
+from manifoldry.eigen.spectrum import Acceptance, cluster_gaps
+from manifoldry.eigen.standard import Product, StandardProblem
 from manifoldry.util.typing import Array
 
 
@@ -61,6 +60,8 @@ class ShiftInvertLanczos(PairSolver):
     skip_pivot_check_from : int
         Above this order, a shift from a known edge is used without checking the signs of the
         pivots, which requires a copy of the factor (LTSA, 10⁵ points: a quarter of the time).
+    test_each_solve_from : int
+        Up to this order, convergence is tested after every third solve only.
     negative_tolerance : float
         The shift is rejected if a Ritz value is below minus this fraction of the largest one.
 
@@ -85,14 +86,20 @@ class ShiftInvertLanczos(PairSolver):
     dominant: float = 1e4
     rounding: float = 1e-14
     skip_pivot_check_from: int = 20_000
+    test_each_solve_from: int = 5000
     negative_tolerance: float = 1e-6
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return blas_threads(standard)
 
     def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
-        if too_small(standard, k):
-            return dense_basis(standard, k)
+        return self._basis_with_extra(standard, k, 0, rng)
+
+    def _basis_with_extra(
+        self, standard: StandardProblem, k: int, extra: int, rng: np.random.Generator
+    ) -> Array:
+        if too_small(standard, k + extra):
+            return dense_basis(standard, k + extra)
         if not (standard.sparse or isinstance(standard.A, np.ndarray)):
             raise SolverFailed(
                 f"{self.name} factorizes the operator and needs it as an array or sparse matrix",
@@ -106,7 +113,7 @@ class ShiftInvertLanczos(PairSolver):
                     standard.A, shift, standard.end, skip_pivot_check=skip_pivot_check
                 )
                 return self._basis_from_inverse(
-                    inverse.constrained(standard.Q, standard.n_deflated), standard, k, rng
+                    inverse.constrained(standard.Q, standard.n_deflated), standard, k, extra, rng
                 )
             except NotDefiniteError:
                 tried.append(f"{shift:.1e}")
@@ -130,13 +137,14 @@ class ShiftInvertLanczos(PairSolver):
 
     def _basis_from_inverse(
         self,
-        operator: LinearOperator,
+        operator: Product,
         standard: StandardProblem,
         k: int,
+        extra: int,
         rng: np.random.Generator,
     ) -> Array:
-        """Return k eigenvectors of the inverse; NotDefiniteError if it is indefinite."""
-        V = self._largest_of_inverse(operator, k, standard, rng)
+        """Return k + extra eigenvectors of the inverse; NotDefiniteError if it is indefinite."""
+        V = self._largest_of_inverse(operator, k, extra, standard, rng)
         # One more product reduces the errors outside range(V) by a ratio of eigenvalues, and
         # Rayleigh-Ritz removes the errors inside: residuals fall by a factor of 2 to 4 (path
         # Laplacians), which matters where gaps are close to rounding.
@@ -146,39 +154,49 @@ class ShiftInvertLanczos(PairSolver):
 
     def _largest_of_inverse(
         self,
-        operator: LinearOperator,
+        operator: Product,
         k: int,
+        extra: int,
         standard: StandardProblem,
         rng: np.random.Generator,
     ) -> Array:
         """Return vectors for the k largest eigenvalues of the inverse, dominant ones first.
+
+        Those of `extra` more eigenvalues follow, less accurately.
 
         Errors of solves are relative to the *largest* 1/(λ − σ). Null vectors that were not
         deflated (one per connected component of a graph) make it 1e12, and the other eigenvectors
         become inaccurate. Dominant eigenvectors are therefore deflated, and the others computed
         without them.
         """
-        basis = max(self.basis, 3 * k)
+        count = k + extra
+        basis = max(self.basis, 3 * count)
 
         space = constrained_subspace(standard, rng)
         most = self.max_products
-        stop = partial(_resolved, angle=self.angle, rounding=self.rounding)
-        run = largest_pairs(operator, k, space, stop, basis=basis, max_products=most)
+        acceptance = Acceptance(stop_angle=self.angle)
+        stop = partial(_resolved, acceptance=acceptance, rounding=self.rounding, extra=extra)
+        # A test takes as long as a solve with a small factor.
+        every = 3 if standard.n <= self.test_each_solve_from else 1
+        run = largest_pairs(
+            operator, count, space, stop, basis=basis, max_products=most, every=every
+        )
         if run.lowest < -self.negative_tolerance * run.values[0]:
             raise NotDefiniteError("the inverse has a negative eigenvalue")
-        V = run.vectors
+        V, values = run.vectors[:, ::-1], run.values[::-1]  # ascending
         if self.full_multiplicity:
-            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
-        V = np.linalg.qr(V)[0]
-        values, C = np.linalg.eigh(V.T @ (operator @ V))
-        V = V @ C
+            found = with_full_multiplicity(operator, run, k, space, basis=basis, max_products=most)
+            if found is not run.vectors:
+                V = np.linalg.qr(found)[0]
+                values, C = np.linalg.eigh(V.T @ (operator @ V))
+                V = V @ C
         dominant = V[:, values > self.dominant * values[-k]]
         missing = k - dominant.shape[1]
         if missing in (0, k):
-            return V[:, -k:]
+            return V[:, -count:]
         # Deflated vectors must be accurate: one more product reduces their error by `dominant`.
         dominant = np.linalg.qr(operator @ dominant)[0]
-        rest = self._largest_of_inverse(deflated(operator, dominant), missing, standard, rng)
+        rest = self._largest_of_inverse(deflated(operator, dominant), missing, extra, standard, rng)
         return np.hstack([dominant, rest])
 
 
@@ -195,8 +213,10 @@ def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> floa
     return float(rayleigh_quotients(unconstrained, run.vectors)[0])
 
 
-def _resolved(values: Array, residuals: Array, angle: float, rounding: float) -> bool:
-    """Whether the residuals are small against the gaps; the last pair only measures a gap."""
+def _resolved(
+    values: Array, residuals: Array, acceptance: Acceptance, rounding: float, extra: int = 0
+) -> bool:
+    """Whether the residuals are small against the gaps."""
     gaps = np.minimum(cluster_gaps(values, 1e-12 * values[0]), values)
-    allowed = np.append(angle * gaps[:-1], 1e-3 * gaps[-1])
+    allowed = acceptance.stop_angles(len(gaps), extra) * gaps
     return bool((residuals <= np.maximum(allowed, rounding * values[0])).all())

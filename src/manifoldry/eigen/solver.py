@@ -72,6 +72,16 @@ class EigenSolver(ABC):
         Spectrum
         """
 
+    def solve_with_extra(
+        self, problem: SpectralProblem, k: int, extra: int, rng: np.random.Generator
+    ) -> Spectrum:
+        """Like :meth:`solve`, with `extra` more eigenvalues in ``further_values``.
+
+        Those are not verified, and an iterative solver may list a repeated one once.
+        """
+        most = max(k, problem.standard().dimension)
+        return self.solve(problem, min(k + extra, most), rng).first(k)
+
 
 class PairSolver(EigenSolver):
     """Base class of the solvers that compute eigenpairs themselves.
@@ -81,28 +91,39 @@ class PairSolver(EigenSolver):
     """
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
-        spectrum = self.attempt(problem, problem.standard(), k, rng)
+        return self.solve_with_extra(problem, k, 0, rng)
+
+    def solve_with_extra(
+        self, problem: SpectralProblem, k: int, extra: int, rng: np.random.Generator
+    ) -> Spectrum:
+        spectrum = self.attempt(problem, problem.standard(), k, rng, extra)
         if not spectrum.accepted:
             warn(rejection_message(spectrum), ConvergenceWarning)
         return spectrum
 
     def attempt(
-        self, problem: SpectralProblem, standard: StandardProblem, k: int, rng: np.random.Generator
+        self,
+        problem: SpectralProblem,
+        standard: StandardProblem,
+        k: int,
+        rng: np.random.Generator,
+        extra: int = 0,
     ) -> Spectrum:
         """Solve without warning about large residuals; raise SolverFailed on failure."""
         check_n_pairs(standard, k)
         wanted = min(k + 1, standard.dimension)
+        extra = min(extra, standard.dimension - wanted)
         try:
             with self._threads(standard):
-                vectors = self._basis(standard, wanted, rng)
-            self._check_basis(vectors, standard.n, wanted)
+                vectors = self._basis_with_extra(standard, wanted, extra, rng)
+            self._check_basis(vectors, standard.n, wanted + extra)
             values, V, residuals = rayleigh_ritz(standard, vectors)
         except (np.linalg.LinAlgError, ArpackError, MemoryError) as error:
             raise SolverFailed(
                 f"{self.name} failed on an operator of order {standard.n} ({error})",
                 'pass eigen_solver="auto" to try other solvers',
             ) from error
-        spectrum = verified(problem, standard, k, values, V, residuals)
+        spectrum = verified(problem, standard, k, values, V, residuals, extra)
         return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
 
     def _check_basis(self, vectors: Any, n: int, k: int) -> None:
@@ -118,6 +139,12 @@ class PairSolver(EigenSolver):
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         """Return the context in which :meth:`_basis` runs, which may limit BLAS threads."""
         return nullcontext()
+
+    def _basis_with_extra(
+        self, standard: StandardProblem, k: int, extra: int, rng: np.random.Generator
+    ) -> Array:
+        """Return vectors whose span also contains `extra` more eigenvectors, less accurately."""
+        return self._basis(standard, k + extra, rng)
 
     @abstractmethod
     def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
@@ -151,9 +178,15 @@ def verified(
     values: Array,
     V: Array,
     residuals: Array,
+    extra: int = 0,
+    norm: float | None = None,
 ) -> Spectrum:
-    """Return the Spectrum of the first k pairs, given at least min(k + 1, dimension) pairs."""
-    norm = max(standard.norm, float(np.abs(values).max()))
+    """Return the Spectrum of the first k pairs, given at least min(k + 1, dimension) pairs.
+
+    The `extra` eigenvalues after the (k+1)-th are its ``further_values``. `norm` is that of the
+    operator, by default an estimate.
+    """
+    norm = max(standard.norm, float(np.abs(values).max())) if norm is None else float(norm)
     vectors = V[:, :k] if problem.mass is None else V[:, :k] / np.sqrt(problem.mass)[:, None]
     return Spectrum(
         values=values[:k].copy(),
@@ -162,6 +195,7 @@ def verified(
         gaps=_safe_gaps(values, residuals, k, cluster_width(norm)),
         next_value=float(values[k]) if len(values) > k else float("nan"),
         norm=norm,
+        further_values=values[k + 1 : k + 1 + extra].copy(),
     )
 
 
@@ -186,14 +220,16 @@ def converged(
     values: Array,
     residuals: Array,
     acceptance: Acceptance = DEFAULT_ACCEPTANCE,
+    extra: int = 0,
 ) -> bool:
     """Whether an iteration may stop, by a far stricter test than the final acceptance test.
 
-    The last pair only measures the gap of the others, so a weaker test is enough for it.
+    The last pair only measures the gap of the others, and of the `extra` pairs after it only the
+    values are needed, so a weaker test is enough for them.
     """
     gaps = cluster_gaps(values, cluster_width(standard.norm, acceptance.angle))
     gaps = acceptance.finite_gaps(gaps, standard.norm)
-    allowed = np.append(acceptance.stop_angle * gaps[:-1], acceptance.next_angle * gaps[-1])
+    allowed = acceptance.stop_angles(len(gaps), extra) * gaps
     return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
 
 

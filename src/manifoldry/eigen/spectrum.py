@@ -31,6 +31,8 @@ class Acceptance:
         in the displayed digits and in the signs.
     next_angle : float
         The same for the first pair that is not wanted, which only measures a gap.
+    extra_angle : float
+        The same for extra eigenvalues. Their error is about its square times the gap.
     unknown_gap : float
         Value used for the gap, relative to ‖A‖, if no eigenvalue outside a cluster is known.
     """
@@ -38,7 +40,15 @@ class Acceptance:
     angle: float = 1e-3
     stop_angle: float = 1e-7
     next_angle: float = 1e-3
+    extra_angle: float = 0.03
     unknown_gap: float = 1e-6
+
+    def stop_angles(self, count: int, extra: int) -> Array:
+        """Return the angles at which iterations for `count` pairs stop, the `extra` ones last."""
+        angles = np.full(count, self.extra_angle)
+        angles[: count - extra] = self.next_angle
+        angles[: count - extra - 1] = self.stop_angle
+        return angles
 
     def finite_gaps(self, gaps: Array, norm: float) -> Array:
         """Return the gaps with infinite ones replaced."""
@@ -177,6 +187,8 @@ class Spectrum:
 
     def padded(self, k: int) -> Spectrum:
         """Return the spectrum padded with zeros to k pairs."""
+        if self.k == k:
+            return self
         missing = (0, k - self.k)
         return replace(
             self,

@@ -12,6 +12,7 @@ from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.distances import Frame
 from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +44,18 @@ class AffineMap(Extension):
             center = self.mean / self.unit + self.rest
             scaled = (X / self.unit) @ self.components - center @ self.components
         else:
-            centered = X - self.mean
-            centered /= self.unit
-            centered -= self.rest
-            scaled = centered @ self.components
+            scaled = self._products(X)
         return np.asarray(scaled) * self.unit
+
+    def _products(self, X: Array) -> Array:
+        """(x − mean)·V in units of `unit`; blocks of the differences stay in the cache."""
+        out = np.empty((X.shape[0], self.components.shape[1]))
+        for rows in row_blocks(X.shape[0], X.shape[1], budget=2**17):
+            centered = np.subtract(X[rows], self.mean, dtype=np.float64)
+            centered *= 1 / self.unit
+            centered -= self.rest
+            out[rows] = centered @ self.components
+        return out
 
     def kernel_pairs(self, X: Matrix) -> KernelPairs:
         """Inner products of pairs of new points, centered by the training mean."""

@@ -107,21 +107,22 @@ class GeodesicExtension(KernelExtension):
         return self.matrix(X) * self.unit**2
 
     def transform(self, X: Matrix) -> Array:
-        out = np.empty((X.shape[0], self.layout.offset.shape[1]))
-        for block in row_blocks(X.shape[0], self.numbers_per_row):
-            out[block] = self.place(*self.component_coordinates(X[block]))
-        return out
+        return self.place(*self.component_coordinates(X))
 
     def place(self, Y: Array, component: IntArray) -> Array:
         return self.layout.place(Y, component)
 
     def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
-        inside = np.zeros((X.shape[0], self.layout.offset.shape[1]))
-        component = np.full(X.shape[0], -1)
-        for number, rows, kernel in self._by_component(X):
-            inside[rows] = self.maps[number].transform(kernel)
-            component[rows] = number
-        return inside, component
+        Y = np.zeros((X.shape[0], self.layout.offset.shape[1]))
+        component, distances_of = self._component(X), self.geodesics.blocks_from_new(X)
+
+        def fill(block: slice) -> None:
+            for number, rows, kernel in self._kernels(distances_of(block), component[block]):
+                Y[block.start + rows] = self.maps[number].transform(kernel)
+
+        with one_blas_thread():  # blocks stay in the cache
+            map_threads(fill, row_blocks(len(Y), len(self.geodesics.targets), budget=2**17))
+        return Y, component
 
     def kernel_pairs(self, X: Matrix) -> KernelPairs:
         """The centered kernel at pairs of new points; see :meth:`Geodesics.among` for distances."""
@@ -145,8 +146,10 @@ class GeodesicExtension(KernelExtension):
 
     def _by_component(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
         """For each connected component of new points: its label, rows and uncentered kernel."""
-        component = self._component(X)
-        D = self.geodesics.from_new(X)
+        return self._kernels(self.geodesics.from_new(X), self._component(X))
+
+    def _kernels(self, D: Array, component: IntArray) -> list[tuple[int, IntArray, Array]]:
+        """The same, given the distances to the targets and the component of each point."""
         if not np.isfinite(D).any(axis=1).all():
             raise ValueError(
                 "some rows have no training point within the radius, so they have no coordinates; "
@@ -154,10 +157,9 @@ class GeodesicExtension(KernelExtension):
             )
         found: list[tuple[int, IntArray, Array]] = []
         for number in np.unique(component[component >= 0]):
-            rows = np.flatnonzero(component == number)
-            found.append(
-                (int(number), rows, gower_kernel(D[np.ix_(rows, self.columns[number])], self.unit))
-            )
+            rows, columns = np.flatnonzero(component == number), self.columns[number]
+            part = D if (len(rows), len(columns)) == D.shape else D[np.ix_(rows, columns)]
+            found.append((int(number), rows, gower_kernel(part, self.unit)))
         return found
 
     def _component(self, X: Matrix) -> IntArray:

@@ -88,10 +88,8 @@ class RelativeDistance:
 
     Parameters
     ----------
-    index : NeighborIndex
-        Neighbor search among the references.
-    repeated : array of bool
-        Which references stand for several identical rows.
+    references : NeighborIndex
+        Neighbor search among the references, which may repeat each other.
     limit : float
         Rows with larger values are infinitely far, because their distances may overflow.
     columns : array or None
@@ -99,24 +97,42 @@ class RelativeDistance:
 
     Attributes
     ----------
+    index : NeighborIndex
+        Neighbor search among the references, each once.
+    repeated : array of bool
+        Which of these stand for several identical rows.
     unit : Unit or None
         What distances are divided by; None if all references coincide. Computed at the first use
         or before pickling, because searching the neighbors of 1000 references can take longer than
         a fit of PCA.
     """
 
-    index: NeighborIndex
-    repeated: NDArray[np.bool_]
+    references: NeighborIndex
     limit: float = np.inf
     columns: IntArray | None = None
+
+    @property
+    def index(self) -> NeighborIndex:
+        return self._distinct[0]
+
+    @property
+    def repeated(self) -> NDArray[np.bool_]:
+        return self._distinct[1]
+
+    @cached_property
+    def _distinct(self) -> tuple[NeighborIndex, NDArray[np.bool_]]:
+        distinct, repeated = _distinct(self.references.first_identical())
+        if len(distinct) == self.references.n_reference:
+            return self.references, repeated
+        return self.references.restrict(distinct), repeated
 
     @cached_property
     def unit(self) -> Unit | None:
         return Unit.of(self.index, self.index.points)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fields and the unit, which a loaded model then need not compute."""
-        return {**state_of_fields(self), "unit": self.unit}
+        """Pickle the fields and what a loaded model then need not, or cannot, compute."""
+        return {**state_of_fields(self), "unit": self.unit, "_distinct": self._distinct}
 
     @classmethod
     def of_points(
@@ -133,11 +149,7 @@ class RelativeDistance:
         if index.n_reference > _MOST:
             index = index.restrict(spread_rows(index.n_reference, _MOST))
         points: Any = index.points
-        distinct, repeated = _distinct(index.identical(points))
-        if len(distinct) < index.n_reference:
-            index = index.restrict(distinct)
-        limit = _OVERFLOW * largest_modulus(points)
-        return cls(index, repeated, limit)
+        return cls(index, _OVERFLOW * largest_modulus(points))
 
     @classmethod
     def of_distances(cls, D: Array) -> "RelativeDistance":
@@ -148,9 +160,9 @@ class RelativeDistance:
         index: NeighborIndex = DenseDistances(len(among))
         distinct, repeated = _distinct(index.identical(among))
         index, among = index.restrict(distinct), among[np.ix_(distinct, distinct)]
-        distance = cls(index, repeated, columns=columns[distinct])
+        distance = cls(index, columns=columns[distinct])
         # Now, so that the model need not keep the distances among the references.
-        distance.__dict__["unit"] = Unit.of(index, among)
+        vars(distance).update(unit=Unit.of(index, among), _distinct=(index, repeated))
         return distance
 
     def of(self, X: Matrix) -> Array:

@@ -55,7 +55,7 @@ class DistanceRows(ABC):
     def neighbor_keys(self, rows: IntArray) -> Array:
         """`keys` with an infinite distance of every point to itself."""
         keys = self.keys(rows)
-        if np.isinf(keys).any():
+        if np.isinf(keys.max(initial=0.0)):
             raise ValueError(
                 "the graph has several components, with infinite distances between them, which "
                 "cannot be ranked; build it with more neighbors, or pass one component at a time"
@@ -81,7 +81,7 @@ def map_rows(
     points: IntArray,
     n: int,
     budget: int = 2**22,
-    most_rows: int = 512,
+    most_rows: int = 256,
 ) -> list[Result]:
     """Apply a function to blocks of points in several threads, with one BLAS thread each.
 
@@ -125,11 +125,12 @@ class EuclideanRows(DistanceRows):
         keys = self._products(rows, slice(None))
         # Equal distances differ by a few rounding errors; rounded to a coarser grid they are ties.
         # Adding 1.5·2⁵² spacings leaves no digits for fractions of a spacing.
-        small = np.nonzero(keys <= self.exact_below * self._spacing)
-        exact, shift = keys[small], 1.5 * 2.0**52 * self._spacing
+        small = np.flatnonzero(keys <= self.exact_below * self._spacing)
+        flat = keys.reshape(-1)
+        exact, shift = flat[small], 1.5 * 2.0**52 * self._spacing
         keys += shift
         keys -= shift
-        keys[small] = exact
+        flat[small] = exact
         return keys
 
     def _products(self, rows: Any, columns: Any) -> Array:

@@ -27,10 +27,18 @@ from manifoldry.neighbors.distances import (
     pair_distances,
     squared_norms,
 )
-from manifoldry.neighbors.products import Visit, nearest_by_products, single_precision
+from manifoldry.neighbors.products import (
+    Visit,
+    nearest_by_products,
+    nearest_in_blocks,
+    single_precision,
+)
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
+
+# Largest number of entries of a matrix that is kept in memory.
+_SMALL = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +65,8 @@ class BruteIndex(PointIndex):
         searched again with products in double precision.
     compile_from : float
         Compiled loops are used above this number of pairs times features.
+    single_from : float
+        Pairs within a radius are searched by products in single precision above this number.
     """
 
     X: Matrix
@@ -65,6 +75,7 @@ class BruteIndex(PointIndex):
     tile: int = 2048
     max_uncertain: float = 0.05
     compile_from: float = 1e10
+    single_from: float = 1e8
 
     @cached_property
     def _frame(self) -> Frame:
@@ -76,11 +87,13 @@ class BruteIndex(PointIndex):
     def _nearest(self, X: Matrix, k: int, visit: Visit | None = None) -> tuple[IntArray, Array]:
         """The k nearest references; `visit` sees the products if they are in single precision."""
         n_candidates = min(k + self.n_extra, self.n_reference)
-        large = self._is_large(X)
-        nominate = partial(self._nominate_fast, visit=visit) if large else self._nominate
+        large, single = self._is_large(X), self._is_larger(X, 0)
+        fast = partial(self._nominate_fast, visit=visit) if large else self._nominate_in_blocks
+        nominate = fast if single else self._nominate
         with np.errstate(over="ignore", invalid="ignore"):  # rows that overflow are uncertain
             indices, distances, uncertain = self._refine(X, k, nominate(X, n_candidates))
-        if large and len(uncertain) > self.max_uncertain * len(indices):
+        # Of few points all uncertain ones, since `_search_again` takes longer.
+        if single and len(uncertain) > (self.max_uncertain * len(indices) if large else 0):
             # Single precision is not enough for these; double precision is for most of them.
             again = self._refine(X[uncertain], k, self._nominate(X[uncertain], n_candidates))
             indices[uncertain], distances[uncertain] = again[:2]
@@ -113,8 +126,12 @@ class BruteIndex(PointIndex):
         return neighbor_distances(X, self.X, neighbors, self._frame.unit)
 
     def _is_large(self, X: Matrix) -> bool:
+        return self._is_larger(X, self.compile_from)
+
+    def _is_larger(self, X: Matrix, work: float) -> bool:
+        """Whether dense data have more pairs times features."""
         dense = not (sparse.issparse(X) or sparse.issparse(self.X))
-        return dense and float(X.shape[0]) * self.n_reference * X.shape[1] > self.compile_from
+        return dense and float(X.shape[0]) * self.n_reference * X.shape[1] > work
 
     @cached_property
     def _single(self) -> Array:
@@ -130,6 +147,14 @@ class BruteIndex(PointIndex):
             candidates = np.column_stack([np.arange(len(queries)), candidates])
         return _Candidates(candidates, squares[:, -1], squared_norms(queries), np.float32)
 
+    def _nominate_in_blocks(self, X: Array, k: int, kept_up_to: int = 2**24) -> "_Candidates":
+        """Candidates from products in single precision, of few points."""
+        kept = self.X.size <= kept_up_to
+        references = self._single[:] if kept else single_precision(self._frame, self.X)
+        queries = references if X is self.X else single_precision(self._frame, X)
+        candidates, squares = nearest_in_blocks(queries, references, k)
+        return _Candidates(candidates, squares, squared_norms(queries), np.float32)
+
     def _nominate(self, X: Matrix, k: int) -> "_Candidates":
         """Candidates from products in double precision."""
         from sklearn.neighbors import NearestNeighbors
@@ -143,24 +168,20 @@ class BruteIndex(PointIndex):
         distances, candidates = search.kneighbors(queries)
         return _Candidates(candidates, distances[:, -1] ** 2, squared_norms(queries))
 
-    def _is_small(self, X: Matrix, most: int = 2**20) -> bool:
+    def _is_small(self, X: Matrix, most: int = _SMALL) -> bool:
         """Whether to keep the references in the frame, and a matrix of all pairs, in memory."""
         dense = not (sparse.issparse(X) or sparse.issparse(self.X))
         return dense and max(self.X.size, X.shape[0] * self.n_reference) <= most
 
     @cached_property
-    def _framed(self) -> tuple[Array, Array]:
-        references = self._frame.apply(self.X)
-        return references, squared_norms(references)
+    def _framed(self) -> Array:
+        return np.asarray(self._frame.apply(self.X))
 
     def _nominate_few(self, X: Matrix, k: int) -> "_Candidates":
         """Candidates of few queries, without the preparations of scikit-learn's search."""
-        (references, squares), queries = self._framed, self._frame.apply(X)
-        x_squares = squared_norms(queries)
-        D2 = x_squares[:, None] + squares - 2 * (queries @ references.T)
-        candidates = np.argpartition(D2, k - 1, axis=1)[:, :k]
-        squares = np.take_along_axis(D2, candidates, axis=1).max(axis=1)
-        return _Candidates(candidates, squares, x_squares)
+        references, queries = self._framed, self._frame.apply(X)
+        candidates, squares = nearest_in_blocks(queries, references, k)
+        return _Candidates(candidates, squares, squared_norms(queries))
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Recompute the k neighbors of some rows from all points within the k-th distance."""
@@ -203,9 +224,11 @@ class BruteIndex(PointIndex):
 
         `radii` is a number, a row with one radius per reference, or a column with one per query.
         """
-        large, radii = self._is_large(X), np.atleast_2d(radii)
-        for rows in row_blocks(X.shape[0], self.tile, budget=self.tile**2):
-            queries = _Queries(X, self._frame, rows, large)
+        single, radii = self._is_larger(X, self.single_from), np.atleast_2d(radii)
+        # Blocks of pairs with few references stay in the cache.
+        budget = 2**17 if self.n_reference <= self.tile else self.tile**2
+        for rows in row_blocks(X.shape[0], min(self.tile, self.n_reference), budget=budget):
+            queries = _Queries(X, self._frame, rows, single)
             found = [
                 self._pairs_of(queries, radii, columns)
                 for columns in row_blocks(self.n_reference, self.tile, budget=self.tile**2)
@@ -228,8 +251,11 @@ class BruteIndex(PointIndex):
         if queries.are_single:
             near = _near(queries.single, self._single[columns], limit, products)
         if near is None or near.mean() > self.max_uncertain:
-            near = _near(queries.double, self._frame.apply(self.X[columns]), limit)
-        query, reference = np.nonzero(near)
+            few = not sparse.issparse(self.X) and self.X.size <= _SMALL
+            all_at_once = few and columns == slice(0, self.n_reference)
+            references = self._framed if all_at_once else self._frame.apply(self.X[columns])
+            near = _near(queries.double, references, limit)
+        query, reference = np.divmod(np.flatnonzero(near), near.shape[1])
         exact = self._between(queries.X, query + queries.rows.start, reference + columns.start)
         keep = exact <= np.broadcast_to(radii, near.shape)[query, reference]
         start = queries.rows.start, columns.start

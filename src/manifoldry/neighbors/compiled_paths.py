@@ -104,3 +104,18 @@ def settle_together(n_sources):
         return True
 
     return search
+
+
+@cached_njit(**_options)
+def shortest_via_neighbors(indptr, indices, lengths, distances, out):
+    """Store in each row of `out` the shortest path via a neighbor, if shorter than what is there.
+
+    `lengths` are those of the edges to the neighbors `indices`, and each row of `distances` has
+    those from one of the points to all targets.
+    """
+    for i in range(len(indptr) - 1):
+        own = out[i]
+        for edge in range(indptr[i], indptr[i + 1]):
+            length, further = lengths[edge], distances[indices[edge]]
+            for target in range(len(own)):
+                own[target] = min(own[target], length + further[target])

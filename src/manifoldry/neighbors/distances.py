@@ -1,5 +1,6 @@
 """Distances that are accurate for data of any offset and scale."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from manifoldry.util.validation import (
     power_of_two_scale,
     row_blocks,
     spread_rows,
+    square_tiles,
 )
 
 # Sums of squares of larger numbers may overflow in double precision.
@@ -59,6 +61,22 @@ class Frame:
         if robust:
             origin = np.clip(origin, *_usual_range(X)).astype(X.dtype).astype(np.float64)
         return cls(origin, power_of_two_scale(np.stack([high - origin, low - origin])))
+
+    @classmethod
+    def with_coordinates(cls, X: Array) -> tuple["Frame", Array]:
+        """Return the frame of dense data and their coordinates, in fewer passes over the data."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            origin = X.sum(axis=0, dtype=np.float64) / X.shape[0]
+            out, largest = np.empty(X.shape), 0.0
+            for rows in row_blocks(len(X), X.shape[1], budget=_CACHE_SIZE):
+                np.subtract(X[rows], origin, out=out[rows])
+                largest = max(largest, largest_modulus(out[rows]))
+        if not largest < _SAFE_MAGNITUDE:  # the sum may have overflowed
+            frame = cls.of(X)
+            return frame, np.asarray(frame.apply(X), dtype=np.float64)
+        frame = cls(origin, power_of_two_scale(np.array([largest])))
+        out *= 1 / frame.unit  # exact, since it is a power of two
+        return frame, out
 
     @classmethod
     def at_zero(cls, X: Matrix) -> "Frame":
@@ -215,12 +233,17 @@ def squared_norms(X: Matrix) -> Array:
 
 def expanded_squares(X: Matrix, Y: Matrix, y_squares: Array) -> Array:
     """|x|² + |y|² − 2x·y for all pairs by one matrix product; see `expansion_error`."""
-    product = X @ Y.T
-    D2 = product.toarray() if sparse.issparse(product) else product
-    D2 *= -2
+    D2 = _expansion(X, Y, y_squares)
+    return np.maximum(D2, 0, out=D2)
+
+
+def _expansion(X: Matrix, Y: Matrix, y_squares: Array) -> Array:
+    """`expanded_squares`, where rounding may leave negative numbers."""
+    product = (X * -2.0) @ Y.T
+    D2: Array = product.toarray() if sparse.issparse(product) else product
     D2 += squared_norms(X)[:, None]
     D2 += y_squares[None, :]
-    return np.maximum(D2, 0, out=D2)
+    return D2
 
 
 def expansion_error(
@@ -248,37 +271,62 @@ def corrected_squares(
 
     Distances below `close` times their error bound are recomputed by subtraction.
     """
-    D2 = expanded_squares(A, B, squares)
-    i, j = np.nonzero(close * error[:, None] >= D2)
+    D2 = _expansion(A, B, squares)
+    # Rows and columns from one index are found in less time than np.nonzero takes.
+    i, j = np.divmod(np.flatnonzero(close * error[:, None] >= D2), D2.shape[1])
     D2[i, j] = (pair_distances(X, Y, i, j, unit) / unit) ** 2
     return D2
 
 
 def squared_distances(
-    X: Matrix, Y: Matrix, frame: Frame, accuracy: float, *, direct: float = 2e8
+    X: Matrix,
+    Y: Matrix,
+    frame: Frame,
+    accuracy: float,
+    *,
+    direct: float = 1e7,
+    then: Callable[[Array], object] | None = None,
 ) -> Array:
     """Squared Euclidean distances in units of the frame, accurate to `accuracy`.
 
     Computed by a matrix product if rounding allows it, otherwise (for points close together but
     far from the origin) by subtraction, which is slower and always accurate. Points that coincide
-    have distance exactly zero. Below `direct` multiplications subtraction is always used.
+    have distance exactly zero. Below `direct` multiplications subtraction is always used. `then`,
+    a function that modifies an array in place, is applied to blocks of the result. If `X` is `Y`,
+    the result is symmetric.
     """
+    same = X is Y
     if sparse.issparse(X) or sparse.issparse(Y):
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
-    A, B = frame.apply(X), frame.apply(Y)
+    A = frame.apply(X)
+    B = A if same else frame.apply(Y)
     squares = squared_norms(B)
     error = expansion_error(squared_norms(A), squares.max(initial=0.0), A.shape[1])
     work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
     if error.max(initial=0.0) > accuracy or (work < direct and not sparse.issparse(X)):
         X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
-        return _subtracted_squares(X / frame.unit, Y / frame.unit)
+        D2 = _subtracted_squares(X / frame.unit, Y / frame.unit)
+        if then is not None:
+            map_threads(then, [D2[rows] for rows in row_blocks(len(D2), D2.shape[1], budget=2**18)])
+        return D2
     D2 = np.empty((X.shape[0], Y.shape[0]))
 
-    def fill(rows: slice) -> None:
-        D2[rows] = corrected_squares(A[rows], B, squares, error[rows], X[rows], Y, frame.unit)
+    def fill(tile: tuple[slice, slice]) -> None:
+        rows, columns = tile
+        parts = A[rows], B[columns], squares[columns], error[rows], X[rows], Y[columns]
+        block = corrected_squares(*parts, frame.unit)
+        if same and rows == columns:
+            block = np.maximum(block, block.T)  # which differ by rounding
+        if then is not None:
+            then(block)
+        D2[tile] = block
+        if same and rows != columns:
+            D2[columns, rows] = block.T
 
+    whole = slice(None)
+    tiles = [(rows, whole) for rows in row_blocks(len(D2), D2.shape[1], budget=2**18)]
     with one_blas_thread():
-        map_threads(fill, row_blocks(len(D2), D2.shape[1], budget=2**18))
+        map_threads(fill, square_tiles(len(D2)) if same else tiles)
     return D2
 
 

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spannin
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import COMPILE_ABOVE_POINTS, Mask
+from manifoldry.neighbors.step_balls import StepBalls
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
@@ -125,38 +126,34 @@ class EdgeList:
         In graphs of high degree fewer steps are tried, to limit the number of operations to about
         `work`; the result is then a superset.
         """
+        balls = StepBalls(graph)
         for steps in range(2, max_steps + 1):
-            if len(rows) * (graph.nnz / self.n) ** steps <= work:
-                rows = rows[~self._within_steps(rows, graph, steps)]
+            if len(rows) and len(rows) * (graph.nnz / self.n) ** steps <= work:
+                start, end = np.ascontiguousarray(self.ends[rows].T)
+                if self._is_large:
+                    within = self._within_steps(start, end, graph, steps)
+                else:
+                    within = balls.connects(start, end, steps)
+                rows = rows[~within]
         return rows
 
-    def _within_steps(self, rows: IntArray, graph: sparse.csr_array, steps: int) -> Mask:
-        """Whether a path of `steps` edges, or fewer, connects the ends of each edge.
+    def _within_steps(
+        self, start: IntArray, end: IntArray, graph: sparse.csr_array, steps: int
+    ) -> Mask:
+        """Like `StepBalls.connects`, in compiled code.
 
         Shorter paths may count or not, as they have been excluded before.
         """
-        out = np.zeros(len(rows), dtype=bool)
-        if self._is_large:
-            from manifoldry.neighbors.compiled import within_steps
+        from manifoldry.neighbors.compiled import within_steps
 
-            start, end = np.ascontiguousarray(self.ends[rows].T)
-            arguments = graph.indptr, graph.indices, start, end, steps, out
+        out = np.zeros(len(start), dtype=bool)
+        arguments = graph.indptr, graph.indices, start, end, steps, out
 
-            def search(first: int, last: int) -> None:
-                mark, queue = np.full((2, self.n), -1), np.empty((2, self.n), dtype=np.intp)
-                within_steps(*arguments, mark, queue, np.empty((2, 2), np.intp), first, last)
+        def search(first: int, last: int) -> None:
+            mark, queue = np.full((2, self.n), -1), np.empty((2, self.n), dtype=np.intp)
+            within_steps(*arguments, mark, queue, np.empty((2, 2), np.intp), first, last)
 
-            run_on_rows(search, len(rows))
-            return out
-        ones = np.ones(graph.nnz, dtype=np.float32)
-        step = sparse.csr_array((ones, graph.indices, graph.indptr), shape=graph.shape)
-        degree = step.nnz / self.n
-        for block in row_blocks(len(rows), int(degree**steps) + 1):
-            paths = step[self.ends[rows[block], 0]]
-            for _ in range(steps - 1):
-                paths = paths @ step
-            places = np.arange(paths.shape[0])
-            out[block] = np.asarray(paths[places, self.ends[rows[block], 1]]).ravel() > 0
+        run_on_rows(search, len(start))
         return out
 
     def path_lengths(

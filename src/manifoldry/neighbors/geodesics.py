@@ -1,5 +1,6 @@
 """Geodesic distances: shortest paths along a neighbor graph, also from new points."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.exceptions import DisconnectedGraphError
-from manifoldry.neighbors.base import Edges, compress
+from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import Mask
 from manifoldry.neighbors.shortest_paths import (
@@ -34,6 +35,10 @@ _ZERO_LENGTH = 1e-300
 # Number of distances above which they are stored in single precision. The distances between
 # 4096 points take 128 MB in double precision.
 SINGLE_ABOVE = 2**24
+
+# Number of sums of two lengths above which compiled code is used, if numba is already loaded:
+# loading it takes longer than the sums.
+COMPILE_ABOVE_SUMS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +116,16 @@ class Geodesics:
         the paths between training points. A new point identical to a training point has that
         point as a neighbor at distance zero.
         """
-        edges = self._edges_of(X, self.graph.identical(X))
-        return self._via_neighbors(edges, self.distances)
+        return self.blocks_from_new(X)(slice(0, X.shape[0]))
+
+    def blocks_from_new(self, X: Matrix) -> Callable[[slice], Array]:
+        """Return the function of a block of the rows of `X` that returns `from_new` of them."""
+        return self._via_neighbors_of(self._edges_of(X, self.graph.identical(X)))
+
+    def _via_neighbors_of(self, edges: Edges) -> Callable[[slice], Array]:
+        distances, n_targets = self.distances, len(self.targets)
+        compiled = "numba" in sys.modules and len(edges.indices) * n_targets > COMPILE_ABOVE_SUMS
+        return lambda block: _via_neighbors(edges.of_rows(block), distances, compiled)
 
     def among(self, X: Matrix) -> Array:
         """Distances between new points, (n_new, n_new).
@@ -127,7 +140,7 @@ class Geodesics:
         D = np.empty((len(known), len(known)))
         to_training = self._to_training(edges)
         for block in row_blocks(len(known), self.graph.n_reference + len(edges.indices)):
-            D[block] = self._via_neighbors(edges, to_training(block).T).T
+            D[block] = _via_neighbors(edges, to_training(block).T).T
         direct = self.graph.among(X)
         i, j = direct.rows, direct.indices
         both_new = (known[i] < 0) & (known[j] < 0)
@@ -136,15 +149,16 @@ class Geodesics:
         return np.minimum(D, D.T)
 
     def _edges_of(self, X: Matrix, known: IntArray) -> Edges:
-        """Edges from new points to training points, nearest first."""
-        own, reverse = self.graph.query(X)
+        """Edges from new points to training points, each once."""
+        (own, reverse), n = self.graph.query(X), self.graph.n_reference
         identical_rows = np.flatnonzero(known >= 0)
-        return compress(
-            np.concatenate([own.rows, reverse.rows, identical_rows]),
-            np.concatenate([own.indices, reverse.indices, known[identical_rows]]),
-            np.concatenate([own.distances, reverse.distances, np.zeros(len(identical_rows))]),
-            own.n_query,
-        )
+        rows = np.concatenate([own.rows, reverse.rows, identical_rows])
+        indices = np.concatenate([own.indices, reverse.indices, known[identical_rows]])
+        lengths = np.concatenate([own.distances, reverse.distances, np.zeros(len(identical_rows))])
+        # An edge in both directions occurs twice.
+        code, first = np.unique(rows * n + indices, return_index=True)
+        indptr = np.searchsorted(code, np.arange(own.n_query + 1) * n)
+        return Edges(indptr, code % n, lengths[first])
 
     def _to_training(self, edges: Edges) -> Callable[[slice], Array]:
         """Return the function of a block of new points that returns their distances.
@@ -153,17 +167,10 @@ class Geodesics:
         """
         n, n_new = self.graph.n_reference, len(edges.indptr) - 1
         if _are_all_points(self.targets, n):
-            return lambda block: self._via_neighbors(edges.of_rows(block), self.distances)
+            return self._via_neighbors_of(edges)
         lengths, unit = edge_lengths(self.graph)
-        # Edges in both directions occur twice.
-        first = np.unique(edges.rows * n + edges.indices, return_index=True)[1]
-        starts = sparse.csr_array(
-            (
-                np.maximum(edges.distances[first] / unit, _ZERO_LENGTH),
-                (edges.rows[first], edges.indices[first]),
-            ),
-            shape=(n_new, n),
-        )
+        start_lengths = np.maximum(edges.distances / unit, _ZERO_LENGTH)
+        starts = sparse.csr_array((start_lengths, edges.indices, edges.indptr), shape=(n_new, n))
         whole = sparse.vstack([lengths, starts], format="csr")
         whole.resize((n + n_new, n + n_new))  # no edge leads to a new point
         whole = canonical(whole)
@@ -175,23 +182,31 @@ class Geodesics:
 
         return paths_of
 
-    def _via_neighbors(self, edges: Edges, distances: Array) -> Array:
-        """Shortest path from each row of `edges` via a neighbor, given the neighbors' distances."""
-        counts, first = np.diff(edges.indptr), edges.indptr[:-1]
-        out = np.full((len(counts), distances.shape[1]), np.inf)
-        for block in row_blocks(*out.shape, budget=2**17):  # blocks stay in the cache
-            most = int(counts[block].max(initial=0))
-            for rank in range(most):
-                rows = block.start + np.flatnonzero(counts[block] > rank)
-                edge = first[rows] + rank
-                # New points may be farther away than single precision can represent.
-                through = distances[edges.indices[edge]].astype(np.float64, copy=False)
-                through += edges.distances[edge, None]
-                if len(rows) == block.stop - block.start:
-                    np.minimum(out[block], through, out=out[block])
-                else:
-                    out[rows] = np.minimum(out[rows], through)
+
+def _via_neighbors(edges: Edges, distances: Array, compiled: bool = False) -> Array:
+    """Shortest path from each row of `edges` via a neighbor, given the neighbors' distances."""
+    n, n_targets = len(edges.indptr) - 1, distances.shape[1]
+    # New points may be farther away than single precision can represent.
+    out = np.full((n, n_targets), np.inf)
+    if compiled:
+        from manifoldry.neighbors.compiled_paths import shortest_via_neighbors
+
+        shortest_via_neighbors(*edges, distances, out)
         return out
+    order = np.argsort(np.diff(edges.indptr), kind="stable")  # similar numbers of neighbors
+    for block in row_blocks(n, n_targets, budget=2**16):  # blocks stay in the cache
+        rows = order[block]
+        rows = rows[edges.indptr[rows] < edges.indptr[rows + 1]]
+        first, last = edges.indptr[rows], edges.indptr[rows + 1] - 1
+        best = np.full((len(rows), n_targets), np.inf)
+        for rank in range(int((last - first).max(initial=-1)) + 1):
+            edge = np.minimum(first + rank, last)  # the last one again where there are fewer
+            through = np.take(distances, edges.indices[edge], axis=0)
+            through = through.astype(np.float64, copy=False)
+            through += edges.distances[edge, None]
+            np.minimum(best, through, out=best)
+        out[rows] = best
+    return out
 
 
 def _distances(

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from manifoldry.neighbors.base import bound_of_smallest
 from manifoldry.neighbors.distances import Frame, squared_norms
-from manifoldry.util.threads import map_threads, run_on_rows
+from manifoldry.util.threads import map_threads, one_blas_thread, run_on_rows
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -43,6 +44,50 @@ def single_precision(frame: Frame, X: Array) -> Array:
 
     map_threads(fill, row_blocks(X.shape[0], X.shape[1], budget=2**20))
     return out
+
+
+def nearest_in_blocks(X: Array, Y: Array, k: int) -> tuple[IntArray, Array]:
+    """Indices (n_query, k) of the rows of `Y` nearest to each row of `X`, and the last square.
+
+    For few points, without compiled code; a row may be its own neighbor. Both are accurate to the
+    precision of the arrays. Where products overflow, the indices are any and the square is −∞.
+    """
+    indices, squares = np.empty((len(X), k), dtype=np.intp), np.empty(len(X))
+    references, halves = -Y.T, squared_norms(Y) / 2
+
+    def fill(rows: slice) -> None:
+        products = X[rows] @ references
+        products += halves  # (|y|² − 2x·y) / 2
+        indices[rows], last = _smallest_of_rows(products, k)
+        squares[rows] = 2 * last + squared_norms(X[rows])
+
+    with one_blas_thread():  # blocks stay in the cache
+        map_threads(fill, row_blocks(len(X), len(Y), budget=2**17))
+    return indices, np.where(np.isfinite(squares), squares, -np.inf)
+
+
+def _smallest_of_rows(D: Array, k: int) -> tuple[IntArray, Array]:
+    """Columns (n, k) of the smallest entries of each row, in any order, and the largest of them.
+
+    If entries are not finite, the columns may be any, and the largest is −∞.
+    """
+    n, m = D.shape
+    row, column = np.divmod(np.flatnonzero(bound_of_smallest(D, k) >= D), m)
+    counts = np.bincount(row, minlength=n)
+    few = np.flatnonzero(counts < k)  # no number compares to NaN
+    # The entries below the bound, padded to the same number in each row.
+    width = max(k, int(counts.max(initial=0)))
+    values = np.full((n, width), np.inf)
+    columns = np.broadcast_to(np.arange(width) % m, (n, width)).copy()
+    place = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
+    values[row, place], columns[row, place] = D[row, column], column
+    columns[few] = np.arange(width) % m
+    if width > k:
+        order = np.argpartition(values, k - 1, axis=1)[:, :k]
+        values, columns = (np.take_along_axis(part, order, axis=1) for part in (values, columns))
+    largest = values.max(axis=1)
+    largest[few] = -np.inf
+    return columns, largest
 
 
 Visit: TypeAlias = Callable[[slice, slice, Array], None]

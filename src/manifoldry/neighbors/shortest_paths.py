@@ -18,14 +18,25 @@ from manifoldry.util.validation import row_blocks
 # to load in each process.
 COMPILE_ABOVE_WORK = 2**25
 
+# If all searches of this process together exceed that number, compiled code is used for further
+# ones above this number, for which scipy takes about 10 ms.
+COMPILE_NEXT_ABOVE_WORK = 2**20
+_work_of_scipy = 0.0
+
 # Bytes of the distances of one point to the sources that are searched from at once. Two cache
 # lines and eight were slower, for digits and for rolls.
 BYTES_TOGETHER = 256
 
 
 def uses_compiled_paths(lengths: sparse.csr_array, n_sources: int) -> bool:
-    """Whether there are enough sources and edges for compiled code."""
-    return n_sources * lengths.nnz > COMPILE_ABOVE_WORK
+    """Whether there are enough sources and edges for compiled code, in this and earlier calls.
+
+    The lengths of the paths do not depend on it.
+    """
+    work = float(n_sources) * lengths.nnz
+    if work > COMPILE_ABOVE_WORK:
+        return True
+    return work > COMPILE_NEXT_ABOVE_WORK and work + _work_of_scipy > COMPILE_ABOVE_WORK
 
 
 def path_lengths_from(
@@ -60,6 +71,8 @@ def path_lengths_from(
     if search is not None:
         search.astype(out.dtype).fill(sources, out, threads)
         return out
+    global _work_of_scipy
+    _work_of_scipy += float(len(sources)) * lengths.nnz
     for block in row_blocks(len(sources), n + lengths.nnz, budget=2**23):  # Ctrl-C interrupts
         out[block] = dijkstra(lengths, indices=sources[block])
     return out

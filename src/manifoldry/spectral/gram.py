@@ -21,10 +21,12 @@ from manifoldry.spectral.posed import Posed
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
+    asymmetric_product,
     largest_modulus,
     plan_matrix,
     plan_memory,
     power_of_two_scale,
+    row_blocks,
     square_tiles,
 )
 
@@ -50,11 +52,13 @@ class LinearGram(Posed):
     @classmethod
     def _of_dense(cls, data: Input, X: Array) -> "LinearGram":
         plan_memory(36.0 * X.shape[0] * X.shape[1], "centering the data", "use fewer rows")
-        frame = Frame.of(X)
+        frame, F = Frame.with_coordinates(X)
         check_range(frame.unit)
-        F = frame.apply(X).astype(np.float64, copy=False)
         offset = F.mean(axis=0)  # rounding errors of the first centering
-        F -= offset
+        inertia = 0.0
+        for rows in row_blocks(len(F), F.shape[1], budget=2**17):  # blocks stay in the cache
+            F[rows] -= offset
+            inertia += float(np.vdot(F[rows], F[rows]))
         problem = SpectralProblem(
             Gram(F, single=X.dtype == np.float32),
             "largest",
@@ -62,7 +66,7 @@ class LinearGram(Posed):
             bounds=(0.0, np.inf),
             scale="sqrt_eigenvalue",
         )
-        return cls(data, frame, offset, problem, float(np.vdot(F, F)))
+        return cls(data, frame, offset, problem, inertia)
 
     @classmethod
     def _of_sparse(cls, data: Input, X: Matrix, least_spread: float = 1e-4) -> "LinearGram":
@@ -109,7 +113,12 @@ class LinearGram(Posed):
         return self._affine_map(spectra)
 
     def _affine_map(self, spectra: Spectra) -> AffineMap:
-        return AffineMap.of(self.problem.operator, self.offset, self.frame, spectra.largest)
+        known: tuple[Spectra, AffineMap] | None = vars(self).get("_known_map")
+        if known is None or known[0] is not spectra:
+            gram = self.problem.operator
+            known = spectra, AffineMap.of(gram, self.offset, self.frame, spectra.largest)
+            vars(self)["_known_map"] = known  # coordinates and extension are both computed from it
+        return known[1]
 
     def invert(self, embedding: Array, extension: Any) -> AffineMap:
         return extension
@@ -155,7 +164,8 @@ class KernelGram:
                 "the Gram matrix has NaN or infinite entries; rescale the data or change the kernel"
             )
         rounding = 8 * np.finfo(np.float64).eps * largest
-        _symmetrize(K, largest)
+        if asymmetric_product(K) > K.shape[0] * rounding:
+            _symmetrize(K, largest)
         kernel, K = Centered.of(raw, K)
         if largest_modulus(K) <= rounding:
             K[:] = 0.0  # all points coincide in feature space; the entries are rounding errors

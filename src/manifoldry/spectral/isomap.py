@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
@@ -315,11 +314,17 @@ class PosedGeodesics(Posed):
             for whole in (self.rows_by_component[0], self.columns[0])
         )
         Y = Y / self.unit  # squares must not overflow
-        geodesic = self.geodesics.distances[np.ix_(rows, columns)].ravel() / self.unit
+        distances = self.geodesics.distances[np.ix_(rows, columns)]
+        geodesic = np.divide(distances, self.unit, dtype=np.float64)
+        geodesic -= geodesic.mean()
         targets = Y[self.geodesics.targets[columns]]
-        out = np.ones(Y.shape[1])
+        out, squares = np.ones(Y.shape[1]), np.zeros(geodesic.shape)
         for k in range(Y.shape[1]):
-            on_map = cdist(Y[rows, : k + 1], targets[:, : k + 1]).ravel()
-            if on_map.any():
-                out[k] = 1 - np.corrcoef(geodesic, on_map)[0, 1] ** 2
+            steps = np.subtract.outer(Y[rows, k], targets[:, k])
+            squares += np.square(steps, out=steps)
+            on_map = np.sqrt(squares, out=steps)
+            on_map -= on_map.mean()
+            product = np.vdot(geodesic, geodesic) * np.vdot(on_map, on_map)
+            if product > 0:
+                out[k] = 1 - np.vdot(geodesic, on_map) ** 2 / product
         return out

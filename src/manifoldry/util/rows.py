@@ -57,9 +57,15 @@ class RowLookup:
             pending = self._with_candidate(pending, position, keys)
         return found
 
+    def first_identical(self) -> IntArray:
+        """Index of the first training row identical to each training row."""
+        if not (self.keys[1:] == self.keys[:-1]).any():  # mostly all rows differ
+            return np.arange(len(self.keys))
+        return self.identical(self.X)
+
     def first_duplicates(self, k: int) -> IntArray:
         """Training rows, ascending, keeping at most the first k of identical rows."""
-        first = self.identical(self.X)
+        first = self.first_identical()
         order = np.argsort(first, kind="stable")
         rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
         return np.sort(order[rank < k])

@@ -25,7 +25,7 @@ ROUNDING = 1e-6
 ANNOUNCED_ABOVE = 20_000
 # Plans of so few bytes are not compared with the free memory: to read how much is free takes half a
 # millisecond, which is a quarter of the time of a fit to a hundred points.
-SMALL_PLAN = 2**24
+SMALL_PLAN = 2**27
 
 
 def check_not_masked(X: Any) -> None:
@@ -207,6 +207,16 @@ def largest_asymmetry(X: Matrix, compile_above: float = 1e6) -> float:
 
     X = canonical(sparse.csr_array(X))  # compared without a transpose in memory
     return float(asymmetry(X.indptr, X.indices, X.data, X.indptr[:-1].copy()))
+
+
+def asymmetric_product(A: Matrix) -> float:
+    """Largest modulus of (A − Aᵀ) x for a random x, in less time than a comparison takes.
+
+    If A is symmetric up to rounding, it is n rounding errors at most. An entry that differs from
+    its transpose by more is missed only if the differences of a row cancel.
+    """
+    x = np.random.default_rng(0).standard_normal(A.shape[0])
+    return largest_modulus(A @ x - A.T @ x)
 
 
 def check_zero_diagonal(D: Array, rounding: float = ROUNDING) -> None:
