@@ -61,11 +61,11 @@ class ShiftedInverse:
         if sp.issparse(A) and A.nnz > NEARLY_DENSE * n**2:
             A = A.toarray()
         if sp.issparse(A):
-            self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
+            self.M = sp.csr_array(sign * (A - shift * sp.eye_array(n)))
             self._sparse: Matrix = (
                 SparseCholesky(self.M)
                 if n > cholesky_from
-                else _definite_lu(self.M, skip_pivot_check=skip_pivot_check)
+                else _definite_lu(self.M.tocsc(), skip_pivot_check=skip_pivot_check)
             )
         else:
             self.M = sign * A  # a copy

@@ -217,12 +217,15 @@ def _unlikely_missed(
 def with_full_multiplicity(
     operator: LinearOperator,
     V: Array,
+    values: Array,
     space: Subspace,
     *,
     basis: int,
     max_products: int,
-) -> Array:
-    """Return V extended by missing eigenvectors of repeated eigenvalues.
+) -> tuple[Array, Array]:
+    """Return V extended by missing eigenvectors of repeated eigenvalues, and their values.
+
+    `V` are orthonormal Ritz vectors with the given `values`, both in descending order.
 
     A Krylov space from one start vector contains one vector per eigenspace. A second run from
     another start vector, with V deflated, finds a further eigenvector as its largest Ritz pair. It
@@ -233,10 +236,7 @@ def with_full_multiplicity(
     """
     k = V.shape[1]
     for _ in range(2 * k):
-        V = np.linalg.qr(V)[0]
-        values = np.linalg.eigvalsh(V.T @ (operator @ V))
-        bound, top = values[-max(k - 1, 1)], values[-1]
-
+        bound, top = values[max(k - 1, 1) - 1], values[0]
         rest, products = with_product_counter(deflated(operator, V))
 
         decided = partial(_search_finished, bound, top, products, len(V))
@@ -249,5 +249,7 @@ def with_full_multiplicity(
         if not found.converged and found.values[0] < bound:
             break  # no eigenvalue at the bound was found
         extra = found.vectors - V @ (V.T @ found.vectors)
-        V = np.hstack([V, extra / np.linalg.norm(extra)])
-    return V
+        V = np.linalg.qr(np.hstack([V, extra / np.linalg.norm(extra)]))[0]
+        values, C = np.linalg.eigh(V.T @ (operator @ V))
+        V, values = V @ C[:, ::-1], values[::-1]
+    return V, values

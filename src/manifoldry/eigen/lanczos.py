@@ -121,7 +121,9 @@ class Lanczos(PairSolver):
         V = run.vectors
         if self.full_multiplicity:
             most = self.max_products
-            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
+            V, _ = with_full_multiplicity(
+                operator, V, run.values, space, basis=basis, max_products=most
+            )
         return V
 
     def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:

@@ -166,16 +166,15 @@ class ShiftInvertLanczos(PairSolver):
         run = largest_pairs(operator, k, space, stop, basis=basis, max_products=most)
         if run.lowest < -self.negative_tolerance * run.values[0]:
             raise NotDefiniteError("the inverse has a negative eigenvalue")
-        V = run.vectors
+        V, values = run.vectors, run.values
         if self.full_multiplicity:
-            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
-        V = np.linalg.qr(V)[0]
-        values, C = np.linalg.eigh(V.T @ (operator @ V))
-        V = V @ C
-        dominant = V[:, values > self.dominant * values[-k]]
+            V, values = with_full_multiplicity(
+                operator, V, values, space, basis=basis, max_products=most
+            )
+        dominant = V[:, values > self.dominant * values[k - 1]]
         missing = k - dominant.shape[1]
         if missing in (0, k):
-            return V[:, -k:]
+            return V[:, :k]
         # Deflated vectors must be accurate: one more product reduces their error by `dominant`.
         dominant = np.linalg.qr(operator @ dominant)[0]
         rest = self._largest_of_inverse(deflated(operator, dominant), missing, standard, rng)
