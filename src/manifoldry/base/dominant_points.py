@@ -102,6 +102,9 @@ def _fewest(y: Array, count: int, least: float) -> tuple[IntArray, float]:
     """The fewest points, at most `count`, that hold more than `least`, and what they hold."""
     offsets = np.abs(y - y.mean())
     squares = np.square(offsets / (offsets.max() or 1.0))
+    largest = np.partition(squares, len(squares) - count)[-count:].sum() / (squares.sum() or 1.0)
+    if largest < 0.99 * least:  # not nearly enough, whichever comes first: no need to sort
+        return np.empty(0, dtype=np.intp), float(largest)
     points = np.argsort(-squares, kind="stable")[:count]
     held = np.cumsum(squares[points]) / (squares.sum() or 1.0)
     needed = min(int(np.searchsorted(held, least, side="right")) + 1, count)

@@ -15,7 +15,7 @@ from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import square_tiles
+from manifoldry.util.validation import largest_asymmetry, largest_modulus, square_tiles
 
 if TYPE_CHECKING:
     from manifoldry.eigen.spectrum import Spectrum
@@ -208,7 +208,7 @@ def _check_symmetry(A: Matrix, rounding: float = 1e-8, dense_up_to: int = 4000) 
     """
     if isinstance(A, np.ndarray) and A.shape[0] > dense_up_to:
         return
-    worst, largest = _asymmetry(A), abs(A).max()
+    worst, largest = _asymmetry(A), largest_modulus(A)
     if worst > rounding * largest:
         raise ValueError(
             f"the operator is not symmetric: entries differ from the transpose by up to "
@@ -217,10 +217,13 @@ def _check_symmetry(A: Matrix, rounding: float = 1e-8, dense_up_to: int = 4000) 
         )
 
 
-def _asymmetry(A: Matrix) -> float:
-    """Largest modulus of the entries of A − Aᵀ; for a dense A in tiles that fit into the cache."""
+def _asymmetry(A: Matrix, compile_above: float = 2e5) -> float:
+    """Largest modulus of the entries of A − Aᵀ; for a dense A in tiles that fit into the cache.
+
+    Sparse matrices of more than `compile_above` entries are not transposed.
+    """
     if sp.issparse(A):
-        return float(abs(A - A.T).max())
+        return largest_asymmetry(A, compile_above)
     return max(
         float(np.abs(A[rows, columns] - A[columns, rows].T).max())
         for rows, columns in square_tiles(len(A))
