@@ -6,6 +6,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import spsolve
 
+from manifoldry import LTSA, LaplacianEigenmaps
+from manifoldry.datasets import make_swiss_roll
+from manifoldry.eigen import Auto, ShiftInvertLanczos, SpectralProblem
 from manifoldry.eigen.cholesky import NotDefiniteError, SparseCholesky
 from manifoldry.eigen.compiled_dissection import dissect
 from manifoldry.eigen.inverse import growth_dimension
@@ -100,3 +103,38 @@ def test_the_factor_is_not_much_larger_than_that_of_minimum_degree():
 def test_the_growth_of_balls_has_the_dimension_of_the_points(dimension):
     A = neighbor_laplacian(np.random.default_rng(0).random((20_000, dimension)), k=10)
     assert abs(growth_dimension(A) - dimension) < 0.45
+
+
+@pytest.mark.parametrize("method", [LaplacianEigenmaps, LTSA])
+def test_coordinates_agree_with_a_dense_solver(method):
+    X = make_swiss_roll(900, random_state=0).X
+    exact = method(2, n_neighbors=12, eigen_solver="dense").fit(X)
+    fast = method(2, n_neighbors=12, eigen_solver=ShiftInvertLanczos(cholesky_from=0)).fit(X)
+    np.testing.assert_allclose(fast.embedding_, exact.embedding_, atol=1e-7)
+
+
+def surface_problem():
+    A = neighbor_laplacian(np.random.default_rng(0).random((3000, 2)), k=10, shift=0.0)
+    return SpectralProblem(A, "smallest", deflate=np.ones(3000), bounds=(0.0, 2 * A.max()))
+
+
+def test_surfaces_are_factorized_without_probe_and_estimate(monkeypatch):
+    expected = Auto().solve(surface_problem(), 2, np.random.default_rng(0))
+    monkeypatch.setattr("manifoldry.eigen.auto.estimated_fill", None)
+    spectrum = Auto(surface_from=2000).solve(surface_problem(), 2, np.random.default_rng(0))
+    assert spectrum.solver == "ShiftInvertLanczos"
+    assert "balls grow as on a surface" in spectrum.reason
+    assert "before it" not in spectrum.reason
+    np.testing.assert_allclose(spectrum.vectors, expected.vectors, atol=1e-7)
+
+
+def test_without_memory_for_the_factor_the_next_solver_is_tried(monkeypatch):
+    def no_memory(*_):
+        raise MemoryError("the sparse factor needs about 9 GiB")
+
+    monkeypatch.setattr("manifoldry.eigen.inverse.SparseCholesky", no_memory)
+    always_ours = property(lambda _: ShiftInvertLanczos(cholesky_from=0))
+    monkeypatch.setattr(Auto, "_shift_invert", always_ours)
+    spectrum = Auto(surface_from=2000).solve(surface_problem(), 1, np.random.default_rng(0))
+    assert spectrum.solver != "ShiftInvertLanczos"
+    assert "needs about 9 GiB" in spectrum.reason

@@ -66,7 +66,8 @@ class Auto(EigenSolver):
     probe_first : bool
         Start with a probe even where an estimate of the fill-in would come first.
     bytes_per_entry : int
-        Memory per nonzero of a symmetric factor, measured at 10⁶ points.
+        Memory per nonzero of a symmetric factor by SuperLU, measured at 10⁶ points; our own factor
+        of larger matrices needs less.
     max_cost_ratio : float
         If a factorization costs more than this many times `max_probe_products`, Lanczos is tried
         again with more products before factorizing.

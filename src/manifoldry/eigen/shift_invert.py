@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen.dense import dense_basis
-from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
+from manifoldry.eigen.inverse import CHOLESKY_FROM, NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
     blas_threads,
     constrained_subspace,
@@ -60,7 +60,9 @@ class ShiftInvertLanczos(PairSolver):
         Rounding error of a solve relative to the largest eigenvalue of the inverse.
     skip_pivot_check_from : int
         Above this order, a shift from a known edge is used without checking the signs of the
-        pivots, which requires a copy of the factor (LTSA, 10⁵ points: a quarter of the time).
+        pivots of a factor by SuperLU, which requires a copy of it.
+    cholesky_from : int
+        Above this order, sparse matrices are factorized by our own functions instead of SuperLU.
     negative_tolerance : float
         The shift is rejected if a Ritz value is below minus this fraction of the largest one.
 
@@ -85,6 +87,7 @@ class ShiftInvertLanczos(PairSolver):
     dominant: float = 1e4
     rounding: float = 1e-14
     skip_pivot_check_from: int = 20_000
+    cholesky_from: int = CHOLESKY_FROM
     negative_tolerance: float = 1e-6
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
@@ -103,7 +106,11 @@ class ShiftInvertLanczos(PairSolver):
             try:
                 skip_pivot_check = known and standard.n > self.skip_pivot_check_from
                 inverse = ShiftedInverse(
-                    standard.A, shift, standard.end, skip_pivot_check=skip_pivot_check
+                    standard.A,
+                    shift,
+                    standard.end,
+                    skip_pivot_check=skip_pivot_check,
+                    cholesky_from=self.cholesky_from,
                 )
                 return self._basis_from_inverse(
                     inverse.constrained(standard.Q, standard.n_deflated), standard, k, rng
