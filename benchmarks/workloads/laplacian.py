@@ -1,4 +1,4 @@
-"""The eigenproblem of Laplacian eigenmaps, given the weights of the graph."""
+"""The eigenproblem of Laplacian eigenmaps, given the weights of the graph, and whole fits."""
 
 from functools import partial
 
@@ -132,6 +132,38 @@ def sklearn(data, indices, indptr, k, solver):
     )}  # fmt: skip
 
 
+def our_fit(X):
+    from manifoldry import LaplacianEigenmaps
+
+    LaplacianEigenmaps(2, n_neighbors=10).fit(X[:25_000])  # read compiled functions
+    yield
+    model = LaplacianEigenmaps(2, n_neighbors=10).fit(X)
+    return {"embedding": model.embedding_, **entries(model.affinity_)}
+
+
+def sklearn_fit(X, solver, tol="auto"):
+    """scikit-learn's fit; with multigrid its default tolerance is too large for a surface."""
+    from scipy.sparse import csr_array
+    from sklearn.manifold import SpectralEmbedding
+
+    import_multigrid()
+    yield
+    model = SpectralEmbedding(
+        2, affinity="nearest_neighbors", n_neighbors=10, eigen_solver=solver, eigen_tol=tol,
+        random_state=0, n_jobs=-1,
+    ).fit(X)  # fmt: skip
+    W = model.affinity_matrix_
+    W.setdiag(0)
+    W.eliminate_zeros()
+    return {"embedding": model.embedding_, **entries(csr_array(W))}
+
+
+def accuracy_of_fit(arrays, result):
+    """Accuracy of the eigenvectors of each package's own graph."""
+    W = matrix(result["data"], result["indices"], result["indptr"])
+    return accuracy({**entries(W), "_values": reference(W, inverse=True)}, result)
+
+
 OURS = ("auto", "lanczos", "shift_invert", "lobpcg", "randomized", "dense")
 THEIRS = ("arpack", "lobpcg", "amg")
 FLOORS = ("residual/gap <= 1e-3", "λ₂-error <= 1e-2")
@@ -155,7 +187,26 @@ def _workloads(name, what, make, n_neighbors=10, inverse=True, large=True, **opt
         )  # fmt: skip
 
 
+def _peer_fit(name, **options):
+    return Contestant(f"scikit-learn {name}", sklearn_fit, "scikit-learn", options)
+
+
+FITS = (
+    Contestant("LaplacianEigenmaps", our_fit),
+    _peer_fit("arpack", solver="arpack"),
+    _peer_fit("amg", solver="amg"),
+    _peer_fit("amg, eigen_tol=1e-8", solver="amg", tol=1e-8),
+)
 WORKLOADS = [
+    Workload(
+        "fit-laplacian-roll",
+        "LaplacianEigenmaps of a Swiss roll of 60 000, graph included",
+        partial(roll, 60_000),
+        FITS,
+        accuracy_of_fit,
+        FLOORS,
+        timeout=60,
+    ),
     *_workloads("digits", "1797 digits", digits, large=False, quick=True),
     *_workloads("pbmc", "700 blood cells", pbmc, large=False),
     *_workloads("roll-5k", "a Swiss roll of 5000", partial(roll, 5000), large=False, quick=True),

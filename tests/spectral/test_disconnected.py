@@ -259,6 +259,17 @@ def test_entries_far_below_the_largest_connect_nothing(representation):
     assert np.array_equal(coupled_components(representation(A)), [0, 0, 1, 1])
 
 
+def test_compiled_components_agree_with_scipy():
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(400, size=(2, 350))
+    A = sparse.coo_array((10.0 ** -rng.uniform(0, 30, 350), (i, j)), shape=(400, 400))
+    A = sparse.csr_array(A + A.T + sparse.diags_array(np.full(400, 1e-8)))
+    labels = coupled_components(A)
+    compiled = coupled_components(A, compile_above=0)
+    assert labels.max() > 100
+    assert len(set(zip(labels, compiled, strict=True))) == labels.max() + 1 == compiled.max() + 1
+
+
 @pytest.mark.parametrize("affinity", ["gaussian", "binary", "self_tuning"])
 def test_identical_points_are_refused(affinity):
     with pytest.raises(ValueError, match=r"rows coincides with all its neighbors.*drop dup"):

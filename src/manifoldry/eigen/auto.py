@@ -10,7 +10,7 @@ import numpy as np
 
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.inverse import NEARLY_DENSE, estimated_fill
+from manifoldry.eigen.inverse import CHOLESKY_FROM, NEARLY_DENSE, estimated_fill, growth_dimension
 from manifoldry.eigen.lanczos import Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
@@ -67,7 +67,8 @@ class Auto(EigenSolver):
     probe_first : bool
         Start with a probe even where an estimate of the fill-in would come first.
     bytes_per_entry : int
-        Memory per nonzero of a symmetric factor, measured at 10⁶ points.
+        Memory per nonzero of a symmetric factor by SuperLU, measured at 10⁶ points; our own factor
+        of larger matrices needs less.
     max_cost_ratio : float
         If a factorization costs more than this many times `max_probe_products`, Lanczos is tried
         again with more products before factorizing.
@@ -78,6 +79,12 @@ class Auto(EigenSolver):
         without a probe. At 700 to 5000 points, digits, cells and rolls have ratios of 1.3 to 2.3
         and are solved faster by factorization; Gaussian clouds of 10 and 50 dimensions have larger
         ratios, up to 300, and are not.
+    surface_from : int
+        Above this order a matrix whose graph is that of a surface is factorized without a probe
+        and an estimate of the fill-in.
+    surface_dimension : float
+        Graphs of at most this dimension count as surfaces; see
+        :func:`manifoldry.eigen.inverse.growth_dimension`.
     max_constrained_cost : int
         With constraints, the matrix is factorized without a probe if that costs no more than this
         many products.
@@ -111,6 +118,8 @@ class Auto(EigenSolver):
     max_cost_ratio: float = 10
     estimate_fill_up_to: int = 5000
     small_fill_ratio: float = 2.5
+    surface_from: int = CHOLESKY_FROM
+    surface_dimension: float = 2.7
     max_constrained_cost: int = 500
     order_per_product: int = 40
     dense_products: int = 50
@@ -163,10 +172,7 @@ class Auto(EigenSolver):
         if not constraints:  # with them a probe is less useful, as for sparse matrices
             products = self.dense_products + n / self.order_per_product
             yield self._probe(order, int(products / density))
-        yield Choice(
-            ShiftInvertLanczos(full_multiplicity=self.full_multiplicity),
-            f"{order}: one dense Cholesky factor separates tiny gaps",
-        )
+        yield Choice(self._shift_invert, f"{order}: one dense Cholesky factor separates tiny gaps")
 
     @property
     def _lanczos(self) -> Lanczos:
@@ -187,6 +193,9 @@ class Auto(EigenSolver):
         which makes a probe less useful.
         """
         order = f"smallest end, sparse of order {A.shape[0]}, {A.nnz} entries"
+        if not (constraints or self.probe_first) and self._is_surface(A):
+            yield from self._surface(order)
+            return
         estimate = constraints or A.shape[0] <= self.estimate_fill_up_to
         if estimate and not self.probe_first:
             fill = estimated_fill(A)
@@ -199,14 +208,30 @@ class Auto(EigenSolver):
         yield self._probe(order, self.max_probe_products)
         yield from self._factorized(A, constraints, estimated_fill(A), order)
 
+    def _is_surface(self, A: Matrix) -> bool:
+        """Whether the graph of A is that of a large surface, unless a limit of fill-in is set."""
+        large = A.shape[0] > self.surface_from and self.max_fill is None
+        return large and growth_dimension(A) <= self.surface_dimension
+
+    def _surface(self, order: str) -> Iterator[Choice]:
+        """Yield the solvers for a surface, which has tiny gaps and a factor with few nonzeros.
+
+        If there is not enough memory for the factor, the first of them fails.
+        """
+        reason = f"{order}, balls grow as on a surface"
+        yield Choice(self._shift_invert, f"{reason}: a factor separates tiny gaps")
+        yield Choice(Lobpcg(), f"{reason}: multigrid needs no factor")
+        yield Choice(self._lanczos, f"{reason}: products with the operator suffice")
+
+    @property
+    def _shift_invert(self) -> ShiftInvertLanczos:
+        return ShiftInvertLanczos(full_multiplicity=self.full_multiplicity)
+
     def _factorized(self, A: Matrix, constraints: int, fill: float, order: str) -> Iterator[Choice]:
         """Yield the solvers to try when there was no probe or the gaps were too small for it."""
         cost = _cost_in_products(A, constraints, fill)
         sizes = f"{order}, {fill:.1e} expected in a factor, which costs {cost:.0f} products"
-        inverse = Choice(
-            ShiftInvertLanczos(full_multiplicity=self.full_multiplicity),
-            f"{sizes}: it separates tiny gaps",
-        )
+        inverse = Choice(self._shift_invert, f"{sizes}: it separates tiny gaps")
         multigrid = Choice(Lobpcg(), f"{sizes}: multigrid needs no factor")
         krylov = Choice(
             self._lanczos,
@@ -265,12 +290,17 @@ def _cost_in_products(A: Matrix, constraints: int, fill: float) -> float:
     """Return how many Lanczos steps take as long as a factorization with this fill-in.
 
     The factorization consists of ordering (proportional to the nonzeros of A), elimination
-    (proportional to the squared column lengths of the factor) and one solve per constraint. A
-    step consists of the product, orthogonalization and interpreter overhead. The coefficients are
-    seconds, measured on 2 cores at 10⁴ to 10⁶ points; only the ratio matters.
+    (proportional to the squared column lengths of the factor, and for our own factorization also
+    to the lengths) and one solve per constraint. A step consists of the product, orthogonalization
+    and interpreter overhead. The coefficients are seconds, measured on 2 cores at 10⁴ to 10⁶
+    points; only the ratio matters.
     """
     n = A.shape[0]
-    factorization = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n + 5e-9 * constraints * fill
+    if n > CHOLESKY_FROM:
+        factorization = 3.4e-7 * A.nnz + 3e-8 * fill + 0.07e-9 * fill**2 / n
+    else:
+        factorization = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n
+    factorization += 5e-9 * constraints * fill
     step = 1.6e-9 * A.nnz + 3e-8 * n + 8e-10 * constraints * n + 1.5e-4
     return float(factorization / step)
 

@@ -223,8 +223,10 @@ def with_full_multiplicity(
     *,
     basis: int,
     max_products: int,
-) -> Array:
-    """Return V = run.vectors, with missing eigenvectors of the first k − 1 eigenvalues if repeated.
+) -> tuple[Array, Array]:
+    """Return the vectors V of a run and missing ones of its first k − 1 eigenvalues, with values.
+
+    Both are in descending order of the values.
 
     A Krylov space from one start vector contains one vector per eigenspace. A second run from
     another start vector, with V deflated, finds a further eigenvector as its largest Ritz pair. It
@@ -235,15 +237,11 @@ def with_full_multiplicity(
     The bound of `_unlikely_missed` decreases with the gap relative to the whole spectrum, so the
     operator is shifted towards its lowest eigenvalue, as estimated by `run`.
     """
-    V, values = run.vectors, run.values[::-1]  # ascending
+    V, values = run.vectors, run.values
     for _ in range(2 * k):
-        if V is not run.vectors:
-            V = np.linalg.qr(V)[0]
-            values = np.linalg.eigvalsh(V.T @ (operator @ V))
         # The estimate is not a bound: a tenth of the spectrum is left between it and the shift.
-        shift = max(0.0, run.lowest - 0.1 * (values[-1] - run.lowest))
-        bound, top = values[-max(k - 1, 1)] - shift, values[-1]
-
+        shift = max(0.0, run.lowest - 0.1 * (values[0] - run.lowest))
+        bound, top = values[max(k - 1, 1) - 1] - shift, values[0]
         rest, products = with_product_counter(deflated(operator, V, shift))
 
         decided = partial(_search_finished, bound, top, products, len(V))
@@ -256,5 +254,7 @@ def with_full_multiplicity(
         if not found.converged and found.values[0] < bound:
             break  # no eigenvalue at the bound was found
         extra = found.vectors - V @ (V.T @ found.vectors)
-        V = np.hstack([V, extra / np.linalg.norm(extra)])
-    return V
+        V = np.linalg.qr(np.hstack([V, extra / np.linalg.norm(extra)]))[0]
+        values, C = np.linalg.eigh(V.T @ (operator @ V))
+        V, values = V @ C[:, ::-1], values[::-1]
+    return V, values

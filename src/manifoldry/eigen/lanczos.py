@@ -129,7 +129,8 @@ class Lanczos(PairSolver):
         if not self.full_multiplicity:
             return run.vectors
         most = self.max_products
-        return with_full_multiplicity(operator, run, k, space, basis=basis, max_products=most)
+        V, _ = with_full_multiplicity(operator, run, k, space, basis=basis, max_products=most)
+        return V
 
     def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:
         """Return the function that stops a probe early, or None if this is not a probe."""

@@ -15,7 +15,7 @@ from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import asymmetric_product, square_tiles
+from manifoldry.util.validation import asymmetric_product, largest_asymmetry, square_tiles
 
 if TYPE_CHECKING:
     from manifoldry.eigen.spectrum import Spectrum
@@ -222,10 +222,13 @@ def _check_symmetry(
         )
 
 
-def _asymmetry(A: Matrix) -> float:
-    """Largest modulus of the entries of A − Aᵀ; for a dense A in tiles that fit into the cache."""
+def _asymmetry(A: Matrix, compile_above: float = 2e5) -> float:
+    """Largest modulus of the entries of A − Aᵀ; for a dense A in tiles that fit into the cache.
+
+    Sparse matrices of more than `compile_above` entries are not transposed.
+    """
     if sp.issparse(A):
-        return float(abs(A - A.T).max())
+        return largest_asymmetry(A, compile_above)
     return max(
         float(np.abs(A[rows, columns] - A[columns, rows].T).max())
         for rows, columns in square_tiles(len(A))

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from manifoldry.eigen.dense import dense_basis
-from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
+from manifoldry.eigen.inverse import CHOLESKY_FROM, NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
     blas_threads,
     constrained_subspace,
@@ -59,7 +59,9 @@ class ShiftInvertLanczos(PairSolver):
         Rounding error of a solve relative to the largest eigenvalue of the inverse.
     skip_pivot_check_from : int
         Above this order, a shift from a known edge is used without checking the signs of the
-        pivots, which requires a copy of the factor (LTSA, 10⁵ points: a quarter of the time).
+        pivots of a factor by SuperLU, which requires a copy of it.
+    cholesky_from : int
+        Above this order, sparse matrices are factorized by our own functions instead of SuperLU.
     test_each_solve_from : int
         Up to this order, convergence is tested after every third solve only.
     negative_tolerance : float
@@ -86,6 +88,7 @@ class ShiftInvertLanczos(PairSolver):
     dominant: float = 1e4
     rounding: float = 1e-14
     skip_pivot_check_from: int = 20_000
+    cholesky_from: int = CHOLESKY_FROM
     test_each_solve_from: int = 5000
     negative_tolerance: float = 1e-6
 
@@ -110,7 +113,11 @@ class ShiftInvertLanczos(PairSolver):
             try:
                 skip_pivot_check = known and standard.n > self.skip_pivot_check_from
                 inverse = ShiftedInverse(
-                    standard.A, shift, standard.end, skip_pivot_check=skip_pivot_check
+                    standard.A,
+                    shift,
+                    standard.end,
+                    skip_pivot_check=skip_pivot_check,
+                    cholesky_from=self.cholesky_from,
                 )
                 return self._basis_from_inverse(
                     inverse.constrained(standard.Q, standard.n_deflated), standard, k, extra, rng
@@ -183,17 +190,15 @@ class ShiftInvertLanczos(PairSolver):
         )
         if run.lowest < -self.negative_tolerance * run.values[0]:
             raise NotDefiniteError("the inverse has a negative eigenvalue")
-        V, values = run.vectors[:, ::-1], run.values[::-1]  # ascending
+        V, values = run.vectors, run.values
         if self.full_multiplicity:
-            found = with_full_multiplicity(operator, run, k, space, basis=basis, max_products=most)
-            if found is not run.vectors:
-                V = np.linalg.qr(found)[0]
-                values, C = np.linalg.eigh(V.T @ (operator @ V))
-                V = V @ C
-        dominant = V[:, values > self.dominant * values[-k]]
+            V, values = with_full_multiplicity(
+                operator, run, k, space, basis=basis, max_products=most
+            )
+        dominant = V[:, values > self.dominant * values[k - 1]]
         missing = k - dominant.shape[1]
         if missing in (0, k):
-            return V[:, -count:]
+            return V[:, :count]
         # Deflated vectors must be accurate: one more product reduces their error by `dominant`.
         dominant = np.linalg.qr(operator @ dominant)[0]
         rest = self._largest_of_inverse(deflated(operator, dominant), missing, extra, standard, rng)

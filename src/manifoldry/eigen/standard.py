@@ -181,27 +181,37 @@ def _dense_product(A: Array, x: Array) -> Array:
 
 
 def estimated_norm(
-    A: Matrix, *, steps: int = 12, large: int = 1000, small_side: int = 2000
+    A: Matrix,
+    *,
+    steps: int = 12,
+    large: int = 1000,
+    large_sparse: int = 20_000,
+    small_side: int = 2000,
 ) -> float:
     """Return a lower estimate of ‖A‖ from a few steps of Lanczos' iteration.
 
     Row sums and the Frobenius norm are upper bounds but can be √n times too large, and they are
     not available for implicit operators. Tolerances only need the order of magnitude. Dense
-    matrices and implicit operators above order `large` use two thirds of the steps. For explicit
-    Gram factors with fewer columns than rows, at most `small_side`, the products are those with
-    FᵀF.
+    matrices and implicit operators above order `large` use two thirds of the steps, sparse matrices
+    above `large_sparse` a third of them, from a vector that includes the largest diagonal entry.
+    For explicit Gram factors with fewer columns than rows, at most `small_side`, the products are
+    those with FᵀF.
     """
     if isinstance(A, Gram) and A.explicit and A.factor.shape[1] <= min(A.shape[0], small_side):
         A = A.small_matrix()
     n = A.shape[0]
     # A fixed seed: the estimate must not depend on the random state of the solver.
     v: Array = np.random.default_rng(0).standard_normal(n)
+    if sp.issparse(A) and n > large_sparse:
+        steps //= 3
+        v[np.argmax(np.abs(A.diagonal()))] += np.sqrt(n)  # it may be concentrated in a few rows
+    elif isinstance(A, np.ndarray | LinearOperator) and n > large:
+        steps = 2 * steps // 3
     v /= np.linalg.norm(v)
     before = np.zeros(n)
-    slow = isinstance(A, np.ndarray | LinearOperator) and n > large
     diagonal: list[float] = []
     beside: list[float] = []
-    for _ in range(min(n, 2 * steps // 3 if slow else steps)):
+    for _ in range(min(n, steps)):
         w = symmetric_product(A, v)
         diagonal.append(float(v @ w))
         w = w - diagonal[-1] * v - (beside[-1] if beside else 0.0) * before

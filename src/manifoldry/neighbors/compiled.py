@@ -242,6 +242,22 @@ def join_rows(indptr, indices, parts):
 
 
 @compiled
+def join_strong_rows(indptr, indices, data, root, negligible, least, parts):
+    """Like :func:`join_rows`, for entries larger than `least` and negligible · rootᵢ · rootⱼ."""
+    for row in range(len(parts)):
+        i = lowest(parts, row)
+        for entry in range(indptr[row], indptr[row + 1]):
+            size = abs(data[entry])
+            if size > least and size > negligible * root[row] * root[indices[entry]]:
+                j = lowest(parts, indices[entry])
+                if i != j:
+                    parts[max(i, j)] = min(i, j)
+                    i = min(i, j)
+    for i in range(len(parts)):
+        parts[i] = parts[parts[i]]
+
+
+@compiled
 def select_entries(indptr, indices, edges, lengths, kept, starts, out_indices, out_lengths):
     """Copy the entries of a sparse matrix of edge numbers whose edges are in the mask `kept`."""
     place = 0

@@ -220,17 +220,26 @@ def all_coincide_message(n: int, parameter_to_increase: str = "n_neighbors") -> 
     )
 
 
-def coupled_components(A: Any, negligible: float = 1e-14, vanishing: float = 1e-120) -> IntArray:
+def coupled_components(
+    A: Any, negligible: float = 1e-14, vanishing: float = 1e-120, compile_above: float = 2e5
+) -> IntArray:
     """Return the connected component of each row of a symmetric operator.
 
     Entries Aᵢⱼ up to `negligible` · √(|Aᵢᵢ Aⱼⱼ|) count as zero. So do entries up to `vanishing`
     times the largest, such as weights between two outliers: squares of still smaller ones
-    underflow in an eigenproblem of their own.
+    underflow in an eigenproblem of their own. Sparse operators of more than `compile_above` entries
+    are searched by a compiled function.
     """
     if isinstance(A, np.ndarray):
         return _dense_components(A, negligible, vanishing)
     A = sparse.csr_array(A)
     root = np.sqrt(np.abs(A.diagonal()))
+    if A.nnz > compile_above:
+        from manifoldry.neighbors.compiled import join_strong_rows
+
+        parts, least = np.arange(A.shape[0]), vanishing * max(A.data.max(), -A.data.min())
+        join_strong_rows(A.indptr, A.indices, A.data, root, negligible, least, parts)
+        return np.unique(parts, return_inverse=True)[1]
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
     size = np.abs(A.data)
     strong = size > negligible * root[rows] * root[A.indices]

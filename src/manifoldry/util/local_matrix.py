@@ -56,17 +56,8 @@ class LocalMatrix:
         if A.shape[0] < min_points:
             data = A.data.astype(dtype, copy=False)
             return cls(sparse.csr_array((data, A.indices, A.indptr), shape=A.shape))
-        from manifoldry.util.compiled import permute_rows
-
         order = _by_cells(A, max(1, A.shape[0] // cell))
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order), dtype=order.dtype)
-        counts = np.diff(A.indptr)[order]
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(A.indptr.dtype)
-        indices, data = np.empty_like(A.indices), np.empty(A.nnz, dtype)
-        arrays = A.indptr, A.indices, A.data, order, place, indptr, indices, data
-        run_on_rows(permute_rows, A.shape[0], *arrays)
-        return cls(sparse.csr_array((data, indices, indptr), shape=A.shape), order)
+        return cls(permuted(A, order, dtype), order)
 
     def sorted(self, X: Array) -> Array:
         """The rows of `X` in the order of the matrix."""
@@ -89,3 +80,17 @@ def _by_cells(A: sparse.csr_array, n_cells: int) -> IntArray:
     label, queue = np.full(n, -1, dtype=np.int32), np.empty(n, dtype=np.int32)
     grow_cells(A.indptr, A.indices, n_cells, label, queue)
     return np.argsort(label, kind="stable").astype(np.int32)
+
+
+def permuted(A: sparse.csr_array, order: IntArray, dtype: Any = None) -> sparse.csr_array:
+    """Return A[order][:, order]; within a row the entries keep their order."""
+    from manifoldry.util.compiled import permute_rows
+
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order), dtype=order.dtype)
+    counts = np.diff(A.indptr)[order]
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(A.indptr.dtype)
+    indices, data = np.empty_like(A.indices), np.empty(A.nnz, A.dtype if dtype is None else dtype)
+    arrays = A.indptr, A.indices, A.data, order, place, indptr, indices, data
+    run_on_rows(permute_rows, A.shape[0], *arrays)
+    return sparse.csr_array((data, indices, indptr), shape=A.shape)
