@@ -80,7 +80,7 @@ def test_criterion_decides_as_with_accurate_eigenvectors(problem, factorize):
 def test_eigenvectors_that_become_coordinates_are_accurate():
     """Where the second eigenvector is new, it is computed again by the eigensolver."""
     X, _ = make_strip(400, aspect=1.3, random_state=0)
-    problem = LaplacianEigenmaps(n_neighbors=8).pose(X).problems[0]
+    problem = LaplacianEigenmaps(n_neighbors=12).pose(X).problems[0]
     F = dense(problem).vectors
     minimizer = EnergyMinimizer(problem, np.random.default_rng(0), factorize=False)
     criterion = GradientCriterion(new_fraction=0.5)

@@ -30,6 +30,7 @@ class RitzBlock:
     vectors: Array  # (n, b), orthonormal
     residuals: Array  # (b,), upper bounds of the norms
     iterations: int
+    dual_square: float = np.inf  # rᵀTr of the first residual, if T⁻¹ is at most the operator
 
     @property
     def gap(self) -> float:
@@ -38,46 +39,57 @@ class RitzBlock:
 
     @property
     def energy_error(self) -> float:
-        """Estimated relative error of the first value.
+        """Estimated relative error of the first value λ.
 
-        A Ritz value is within its residual r of an eigenvalue, and within r²/gap.
+        With the residual r it is within ‖r‖ of an eigenvalue, and to second order the error is
+        rᵀ(A − λ)⁻¹r on the complement, which is at most ‖r‖²/gap. For T⁻¹ ≤ A it is also at most
+        rᵀTr·λ₂/gap.
         """
-        r = float(self.residuals[0])
-        return min(r, r**2 / max(self.gap, _TINY)) / max(float(self.values[0]), _TINY)
+        r, gap = float(self.residuals[0]), max(self.gap, _TINY)
+        error = min(r, r**2 / gap, self.dual_square * float(self.values[1]) / gap)
+        return error / max(float(self.values[0]), _TINY)
 
 
 def smallest_pairs(
-    product: Product, precondition: Preconditioner, start: Array, *, tol: float, max_iter: int
+    product: Product,
+    precondition: Preconditioner,
+    start: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    is_bound: bool = False,
 ) -> RitzBlock:
     """Return Ritz pairs of an operator, from the columns of `start`, which meet the constraints.
 
     The iteration stops when the estimated relative error of the first value is at most `tol`, or
-    after `max_iter` steps.
+    after `max_iter` steps. `is_bound` says that the preconditioner is the inverse of an operator
+    that is at most the given one, which makes the estimate sharper.
     """
     X = orthonormal_basis(start)
     n, b = X.shape
-    S, AS = np.empty((n, 3 * b)), np.empty((n, 3 * b))  # vectors, new directions, last changes
+    S, AS = np.empty((n, 3 * b)), np.empty((n, 3 * b))  # last changes, vectors, new directions
+    vectors, new = slice(b, 2 * b), slice(2 * b, 3 * b)
     AX = product(X)
     values, C = _ritz_pairs(X, AX, b)
-    S[:, :b], AS[:, :b] = X @ C, AX @ C
-    used = 2 * b
+    S[:, vectors], AS[:, vectors] = X @ C, AX @ C
+    used = slice(b, 3 * b)  # without changes in the first step
     for iterations in range(max_iter + 1):
-        X, AX = S[:, :b], AS[:, :b]
-        directions, residuals = precondition(AX - X * values)
-        block = RitzBlock(values, X, _norms(residuals), iterations)
+        X = S[:, vectors]
+        directions, residuals = precondition(AS[:, vectors] - X * values)
+        dual = float(residuals[:, 0] @ directions[:, 0]) if is_bound else np.inf
+        block = RitzBlock(values, X.copy(), _norms(residuals), iterations, dual)
         if block.energy_error <= tol:
             break
         directions -= X @ (X.T @ directions)
         directions /= np.maximum(_norms(directions), _TINY)
-        S[:, b : 2 * b], AS[:, b : 2 * b] = directions, product(directions)
-        values, C = _ritz_pairs(S[:, :used], AS[:, :used], b)
-        changes = C.copy()
-        changes[:b] = 0.0
-        changes /= np.maximum(_norms(changes), _TINY)
-        C = np.hstack([C, changes])
-        for block_of_rows in (S, AS):
-            block_of_rows[:, [*range(b), *range(2 * b, 3 * b)]] = block_of_rows[:, :used] @ C
-        used = 3 * b
+        S[:, new], AS[:, new] = directions, product(directions)
+        values, C = _ritz_pairs(S[:, used], AS[:, used], b)
+        without = C.copy()  # the vectors without their last values
+        without[-2 * b : -b] = 0.0
+        without /= np.maximum(_norms(without), _TINY)
+        C = np.hstack([without, C])
+        S[:, : 2 * b], AS[:, : 2 * b] = S[:, used] @ C, AS[:, used] @ C
+        used = slice(3 * b)
     return block
 
 

@@ -137,7 +137,12 @@ class ConstrainedMinimizer:
             else _precondition_by_diagonal(minimizer.root**2 / diagonal, self.Q)
         )
         return smallest_pairs(
-            product, precondition, self._project(start), tol=tol, max_iter=minimizer.max_iter
+            product,
+            precondition,
+            self._project(start),
+            tol=tol,
+            max_iter=minimizer.max_iter,
+            is_bound=minimizer.factorize,  # without penalty, the operator is smaller
         )
 
     noise: float = 1e-3  # added to start vectors, which may be constraints by now
@@ -184,12 +189,16 @@ def _precondition_by_inverse(inverse: LinearOperator, Q: Array, R: Array) -> tup
 
 
 def _precondition_by_diagonal(inverse: Array, Q: Array) -> Preconditioner:
-    """By D⁻¹ on the orthogonal complement of Q: D⁻¹ − D⁻¹Q (QᵀD⁻¹Q)⁻¹ QᵀD⁻¹."""
-    inverse = inverse[:, None]
-    factor = cho_factor(Q.T @ (inverse * Q), check_finite=False)
+    """By D⁻¹ on the orthogonal complement of Q: D⁻¹ − D⁻¹Q (QᵀD⁻¹Q)⁻¹ QᵀD⁻¹.
+
+    Products with Q are computed in single precision, which is enough for directions.
+    """
+    inverse, Q = inverse[:, None], Q.astype(np.float32)
+    factor = cho_factor(Q.T @ (inverse.astype(np.float32) * Q), check_finite=False)
 
     def precondition(R: Array) -> tuple[Array, Array]:
-        R = R - Q @ cho_solve(factor, Q.T @ (inverse * R), check_finite=False)
+        parts = Q.T @ (inverse * R).astype(np.float32)
+        R = R - Q @ cho_solve(factor, parts, check_finite=False)
         return inverse * R, R
 
     return precondition
