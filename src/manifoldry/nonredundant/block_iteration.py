@@ -28,26 +28,14 @@ class RitzBlock:
 
     values: Array  # (b,), ascending
     vectors: Array  # (n, b), orthonormal
-    residuals: Array  # (b,), upper bounds of the norms
+    residual: float  # of the first, an upper bound of the norm
+    energy_error: float  # estimated relative error of the first value
     iterations: int
-    dual_square: float = np.inf  # rᵀTr of the first residual, if T⁻¹ is at most the operator
 
     @property
     def gap(self) -> float:
         """Distance of the first two values."""
         return float(self.values[1] - self.values[0])
-
-    @property
-    def energy_error(self) -> float:
-        """Estimated relative error of the first value λ.
-
-        With the residual r it is within ‖r‖ of an eigenvalue, and to second order the error is
-        rᵀ(A − λ)⁻¹r on the complement, which is at most ‖r‖²/gap. For T⁻¹ ≤ A it is also at most
-        rᵀTr·λ₂/gap.
-        """
-        r, gap = float(self.residuals[0]), max(self.gap, _TINY)
-        error = min(r, r**2 / gap, self.dual_square * float(self.values[1]) / gap)
-        return error / max(float(self.values[0]), _TINY)
 
 
 def smallest_pairs(
@@ -67,46 +55,62 @@ def smallest_pairs(
     """
     X = orthonormal_basis(start)
     n, b = X.shape
-    S, AS = np.empty((n, 3 * b)), np.empty((n, 3 * b))  # last changes, vectors, new directions
-    vectors, new = slice(b, 2 * b), slice(2 * b, 3 * b)
-    AX = product(X)
-    values, C = _ritz_pairs(X, AX, b)
-    S[:, vectors], AS[:, vectors] = X @ C, AX @ C
-    used = slice(b, 3 * b)  # without changes in the first step
+    # Changes in the last step, vectors, new directions; and the products of the operator with them.
+    Z = np.zeros((n, 2, 3 * b))
+    old, vectors, new = slice(2 * b), slice(b, 2 * b), slice(2 * b, 3 * b)
+    Z[:, 0, vectors], Z[:, 1, vectors] = X, product(X)
+    G = np.zeros((2, 3 * b, 3 * b))  # inner products of vectors, and with products
+    G[:, vectors, vectors] = np.moveaxis(np.tensordot(X, Z[:, :, vectors], (0, 0)), 1, 0)
+    values, C = _ritz_pairs(G, vectors, b)
+    C = np.hstack([np.zeros_like(C), C])
     for iterations in range(max_iter + 1):
-        X = S[:, vectors]
-        directions, residuals = precondition(AS[:, vectors] - X * values)
+        Z[:, :, old] = (Z.reshape(2 * n, 3 * b) @ C).reshape(n, 2, 2 * b)
+        G[:, old, old] = C.T @ G @ C
+        directions, residuals = precondition(Z[:, 1, vectors] - Z[:, 0, vectors] * values)
         dual = float(residuals[:, 0] @ directions[:, 0]) if is_bound else np.inf
-        block = RitzBlock(values, X.copy(), _norms(residuals), iterations, dual)
-        if block.energy_error <= tol:
+        residual = float(np.linalg.norm(residuals[:, 0]))
+        error = _value_error(values, residual, dual)
+        if error <= tol * values[0]:
             break
-        directions -= X @ (X.T @ directions)
-        directions /= np.maximum(_norms(directions), _TINY)
-        S[:, new], AS[:, new] = directions, product(directions)
-        values, C = _ritz_pairs(S[:, used], AS[:, used], b)
-        without = C.copy()  # the vectors without their last values
-        without[-2 * b : -b] = 0.0
-        without /= np.maximum(_norms(without), _TINY)
-        C = np.hstack([without, C])
-        S[:, : 2 * b], AS[:, : 2 * b] = S[:, used] @ C, AS[:, used] @ C
-        used = slice(3 * b)
-    return block
+        Z[:, 0, new], Z[:, 1, new] = directions, product(directions)
+        G[:, new] = (directions.T @ Z.reshape(n, 6 * b)).reshape(b, 2, 3 * b).swapaxes(0, 1)
+        G[:, old, new] = G[:, new, old].swapaxes(1, 2)
+        values, C = _ritz_pairs(G, slice(b if iterations == 0 else 0, 3 * b), b)
+        changes = C.copy()
+        changes[vectors] = 0.0
+        C = np.hstack([changes, C])
+        C /= np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", C, G[0], C), _TINY))
+    relative = error / max(float(values[0]), _TINY)
+    return RitzBlock(values, Z[:, 0, vectors].copy(), residual, relative, iterations)
 
 
-def _ritz_pairs(S: Array, AS: Array, b: int, dependent: float = 1e-12) -> tuple[Array, Array]:
-    """The b smallest Ritz values of the columns of S, and coefficients of the Ritz vectors."""
-    G, H = S.T @ S, S.T @ AS
+def _value_error(values: Array, residual: float, dual: float) -> float:
+    """Estimated error of the first Ritz value λ.
+
+    With the residual r it is within ‖r‖ of an eigenvalue, and to second order the error is
+    rᵀ(A − λ)⁻¹r on the complement, which is at most ‖r‖²/gap. If T⁻¹ ≤ A, it is also at most
+    rᵀTr·λ₂/gap.
+    """
+    gap = max(float(values[1] - values[0]), _TINY)
+    return min(residual, residual**2 / gap, dual * float(values[1]) / gap)
+
+
+def _ritz_pairs(G: Array, used: slice, b: int, dependent: float = 1e-12) -> tuple[Array, Array]:
+    """The b smallest Ritz values, and coefficients of the Ritz vectors among all columns.
+
+    `G` has the inner products of the columns with each other and with their products.
+    """
+    scale = 1 / np.sqrt(np.maximum(np.diag(G[0])[used], _TINY))
+    S, H = G[:, used, used] * np.outer(scale, scale)
     H = (H + H.T) / 2
     try:
-        values, C = eigh(H, G, check_finite=False)
+        values, C = eigh(H, S, check_finite=False)
     except np.linalg.LinAlgError:  # columns are dependent
-        squares, U = np.linalg.eigh(G)
+        squares, U = np.linalg.eigh(S)
         kept = squares > dependent * squares[-1]
         U = U[:, kept] / np.sqrt(squares[kept])
         values, C = np.linalg.eigh(U.T @ H @ U)
         C = U @ C
-    return values[:b], C[:, :b]
-
-
-def _norms(X: Array) -> Array:
-    return np.sqrt(np.einsum("ij,ij->j", X, X))
+    coefficients = np.zeros((len(G[0]), b))
+    coefficients[used] = scale[:, None] * C[:, :b]
+    return values[:b], coefficients

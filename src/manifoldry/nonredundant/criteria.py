@@ -202,11 +202,13 @@ class GradientCriterion(Criterion):
     ) -> Callable[[float], Spectrum]:
         """The function of the weight that finds the candidate."""
         columns = quadratic(F / np.sqrt((F**2).mean(axis=0)))
-        kept = constrained(graph_problem.problem, columns)
         unit = self._unit(graph_problem, F, earlier, solve)
 
         def accurate(weight: float) -> Spectrum:
-            products = graph_problem.products_suffice
+            kept, products = (
+                constrained(graph_problem.problem, columns),
+                graph_problem.products_suffice,
+            )
             R = earlier.penalty if products else earlier.penalty_matrix
             growth = 1 + 2 * weight if products else np.inf  # as R ≤ 2 A
             return solve(penalized(kept, (weight * unit) * R, growth))

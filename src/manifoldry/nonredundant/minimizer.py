@@ -151,12 +151,12 @@ class ConstrainedMinimizer:
         if found.energy_error > tol:
             return None
         g = self._project(found.vectors[:, :1])
-        # The angle for which the error of the energy is `tol`.
-        angle = float(np.sqrt(tol * found.values[0] / max(found.gap, _TINY)))
+        # What counts is the error of the energy, so that this residual is accepted.
+        angle = 1.01 * found.residual / max(found.gap, _TINY)
         return Spectrum(
             values=found.values[:1].copy(),
             vectors=fixed_signs(g / np.linalg.norm(g) / self.minimizer.root[:, None]),
-            residuals=found.residuals[:1].copy(),
+            residuals=np.array([found.residual]),
             gaps=np.array([found.gap]),
             next_value=float(found.values[1]),
             norm=self.minimizer.standard.norm,
