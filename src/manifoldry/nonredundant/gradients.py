@@ -121,9 +121,12 @@ class EarlierGradients:
 
     @property
     def penalty(self) -> LinearOperator:
-        """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
+        """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖².
+
+        In double precision, which accurate eigenvectors need.
+        """
         if self.large:
-            return self.penalty_products.operator
+            return self._products(self.floor, single=False).operator
         G = self._factor(self.floor)
 
         def product(X: Array) -> Array:
@@ -148,12 +151,12 @@ class EarlierGradients:
 
     @cached_property
     def penalty_products(self) -> PenaltyProducts:
-        """R by compiled loops."""
-        return self._products(self.floor)
+        """R by compiled loops, in single precision if that is accurate to a few digits."""
+        return self._products(self.floor, self._rough)
 
     @cached_property
     def _fraction_products(self) -> PenaltyProducts:
-        return self._products(self.fraction_floor)
+        return self._products(self.fraction_floor, self._rough)
 
     @property
     def fraction_floor(self) -> float:
@@ -195,12 +198,17 @@ class EarlierGradients:
         run_on_rows(kernels().frames, len(products), products, floor, frames)
         return frames
 
-    def _products(self, floor: float) -> PenaltyProducts:
+    def _products(self, floor: float, single: bool) -> PenaltyProducts:
         F, _ = self._scaled_products
-        single = np.sqrt((F**2).mean(axis=0)).max() <= self.single_up_to
         degree = np.maximum(self.degree, _TINY)
         F = F.astype(np.float32) if single else F
         return PenaltyProducts.of(self.W, degree, F, self._frames(floor))
+
+    @cached_property
+    def _rough(self) -> bool:
+        """Whether the coordinates vary enough between neighbors for single precision."""
+        F, _ = self._scaled_products
+        return bool(np.sqrt((F**2).mean(axis=0)).max() <= self.single_up_to)
 
     @property
     def _graph(self) -> tuple[IntArray, IntArray, Array, Array]:
