@@ -66,7 +66,7 @@ def test_penalties_given_by_products():
 def test_which_problems_are_solved_fast():
     """Laplacians of more than 5000 points, with a factor if the first coordinate needed it."""
     A = sparse.diags_array(np.arange(1, 5002.0))
-    problem = SpectralProblem(A, "smallest")
+    problem = SpectralProblem(A, "smallest", bounds=(0, np.inf))
     positive = replace(
         problem, operator=A + sparse.diags_array([0.1, 0.1], offsets=[-1, 1], shape=A.shape)
     )
@@ -76,6 +76,7 @@ def test_which_problems_are_solved_fast():
         (auto, problem, "ShiftInvertLanczos", False, True),
         (auto, problem, "Lobpcg", False, None),
         (auto, positive, "Lanczos", True, None),
+        (auto, replace(problem, bounds=None), "Lanczos", True, None),
         (replace(auto, solver="lanczos"), problem, "Lanczos", True, None),
         (auto, replace(problem, end="largest"), "Lanczos", False, None),
     ]:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from manifoldry import LaplacianEigenmaps
-from manifoldry.datasets import make_strip
-from manifoldry.eigen import Dense
+from manifoldry import LaplacianEigenmaps, NonRedundant
+from manifoldry.datasets import make_strip, make_swiss_roll
+from manifoldry.eigen import Auto, Dense
 from manifoldry.nonredundant.block_iteration import smallest_pairs
 from manifoldry.nonredundant.criteria import (
     GradientCriterion,
@@ -87,6 +87,21 @@ def test_eigenvectors_that_become_coordinates_are_accurate():
     coordinate = criterion.next(GraphProblem(problem, minimizer=minimizer), F, dense)
     assert coordinate.description == "the next eigenvector"
     assert coordinate.spectrum.solver == "Dense"
+
+
+def test_large_rolls_are_the_same_with_accurate_eigenvectors():
+    """More than 5000 points are needed for the fast search (about 1 s)."""
+    X, _ = make_swiss_roll(5100, random_state=0)
+    fast, exact = (
+        NonRedundant(LaplacianEigenmaps(n_neighbors=10), eigen_solver=solver).fit(X)
+        for solver in ("auto", Auto())
+    )
+    assert "EnergyMinimizer" in fast.solver_
+    assert "EnergyMinimizer" not in exact.solver_
+    assert "(accepted)" in fast.solver_
+    assert fast.coordinate_descriptions_ == exact.coordinate_descriptions_
+    np.testing.assert_allclose(fast.embedding_[:, 0], exact.embedding_[:, 0], atol=1e-6)
+    assert abs(np.corrcoef(fast.embedding_[:, 1], exact.embedding_[:, 1])[0, 1]) > 0.9999
 
 
 def test_a_search_that_fails_leaves_the_problem_to_the_eigensolver(problem):

@@ -45,8 +45,8 @@ class EnergyMinimizer:
     factorize : bool
         Precondition by the inverse of the operator instead of that of the diagonal.
     tol : float
-        Estimated relative error of the energy at which the iteration stops. The estimate was 2 to
-        50 times too high (15 000 digits).
+        Estimated relative error of the energy at which the iteration stops. The estimate was 20
+        to 300 times too high (15 000 digits).
     exact_tol : float
         The same for functions without penalty, if the operator is factorized.
     block : int

@@ -163,9 +163,10 @@ class SequentialSolver:
         prepared = GraphProblem(problem, products_suffice=products)
         if self.solver != "auto" or not (products or solver == ShiftInvertLanczos.__name__):
             return prepared
-        A = problem.operator
-        if np.count_nonzero(A.data > 0) > np.count_nonzero(A.diagonal() > 0):
-            return prepared  # it is not a diagonal matrix minus weights
+        A, bounds = problem.operator, problem.bounds
+        is_weighted_graph = np.count_nonzero(A.data > 0) <= np.count_nonzero(A.diagonal() > 0)
+        if bounds is None or bounds[0] < 0 or not is_weighted_graph:
+            return prepared  # energies may be negative, or A is not a diagonal minus weights
         return replace(prepared, minimizer=EnergyMinimizer(problem, rng, factorize=not products))
 
     def is_informative(self, sequence: CoordinateSequence, i: int) -> bool:
