@@ -100,10 +100,15 @@ class EnergyMinimizer:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedMinimizer:
-    """Functions of least energy with g = B^{1/2} f orthogonal to the orthonormal columns of Q."""
+    """Functions of least energy with g = B^{1/2} f orthogonal to the orthonormal columns of Q.
+
+    `noise` is the size of random vectors that are added to start vectors, since a vector found
+    before may be among the constraints by now.
+    """
 
     minimizer: EnergyMinimizer
     Q: Array
+    noise: float = 1e-3
 
     def eigenvector(self) -> Spectrum | None:
         """The function of least energy without penalty, or None if it was not found."""
@@ -145,8 +150,6 @@ class ConstrainedMinimizer:
             is_bound=minimizer.factorize,  # without penalty, the operator is smaller
         )
 
-    noise: float = 1e-3  # added to start vectors, which may be constraints by now
-
     def _spectrum(self, found: RitzBlock, tol: float) -> Spectrum | None:
         if found.energy_error > tol:
             return None
@@ -161,7 +164,7 @@ class ConstrainedMinimizer:
             next_value=float(found.values[1]),
             norm=self.minimizer.standard.norm,
             solver=type(self.minimizer).__name__,
-            reason=f"energy within {tol:.0%} of the least one, by estimate",
+            reason=f"relative errors of energies at most {tol:.2g}, by estimate",
             acceptance=Acceptance(angle=angle),
         )
 

@@ -59,6 +59,8 @@ class CoordinateSequence:
     def spectrum(self) -> Spectrum:
         """The coordinates as a `Spectrum`."""
         spectra = [c.spectrum for c in self.coordinates]
+        approximate = [s.reason for s in spectra if s.solver == EnergyMinimizer.__name__]
+        how = f"one coordinate at a time ({self.coordinates[-1].description})"
         return Spectrum(
             values=np.concatenate([s.values for s in spectra]),
             vectors=self.functions,
@@ -67,7 +69,7 @@ class CoordinateSequence:
             next_value=float("nan"),
             norm=max(s.norm for s in spectra),
             solver=", ".join(dict.fromkeys(s.solver for s in spectra)),
-            reason=f"one coordinate at a time ({self.coordinates[-1].description})",
+            reason="; ".join(dict.fromkeys([how, *approximate])),
             acceptance=Acceptance(angle=max(s.acceptance.angle for s in spectra)),
         )
 
