@@ -44,7 +44,7 @@ WORKLOADS = [
     _workload("mnist-15k", "15 000 of MNIST", partial(mnist, 15_000), 11,
               (PREDICTION, WIDE, GRADIENT), timeout=600),
     _workload("mnist", "MNIST, 70 000 digits", partial(mnist, 70_000), 11,
-              (PREDICTION, WIDE), timeout=600),
+              (PREDICTION, WIDE, GRADIENT), timeout=600),
     _workload("roll-1m", "a Swiss roll of 1 000 000", partial(roll, 1_000_000), 2,
               (PREDICTION, GRADIENT), timeout=600),
 ]  # fmt: skip

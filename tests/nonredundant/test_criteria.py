@@ -15,7 +15,7 @@ from manifoldry.nonredundant.criteria import (
     PredictionCriterion,
     penalized,
 )
-from manifoldry.nonredundant.sequence import CoordinateSequence
+from manifoldry.nonredundant.sequence import CoordinateSequence, SequentialSolver
 
 N = 40
 
@@ -63,16 +63,26 @@ def test_penalties_given_by_products():
     np.testing.assert_allclose(products.f, matrix.f, atol=1e-8 * np.abs(matrix.f).max())
 
 
-def test_where_products_suffice():
-    """Eigenvectors of a Laplacian of more than 5000 points were found without a factor."""
+def test_which_problems_are_solved_fast():
+    """Laplacians of more than 5000 points, with a factor if the first coordinate needed it."""
     A = sparse.diags_array(np.arange(1, 5002.0))
-    problem = SpectralProblem(A, "smallest")
-    for given, solver, expected in [
-        (problem, "Lanczos", True),
-        (problem, "ShiftInvertLanczos", False),
-        (replace(problem, end="largest"), "Lanczos", False),
+    problem = SpectralProblem(A, "smallest", bounds=(0, np.inf))
+    positive = replace(
+        problem, operator=A + sparse.diags_array([0.1, 0.1], offsets=[-1, 1], shape=A.shape)
+    )
+    auto = SequentialSolver(GradientCriterion(), "auto")
+    for solver, given, name, products, factorize in [
+        (auto, problem, "Lanczos", True, False),
+        (auto, problem, "ShiftInvertLanczos", False, True),
+        (auto, problem, "Lobpcg", False, None),
+        (auto, positive, "Lanczos", True, None),
+        (auto, replace(problem, bounds=None), "Lanczos", True, None),
+        (replace(auto, solver="lanczos"), problem, "Lanczos", True, None),
+        (auto, replace(problem, end="largest"), "Lanczos", False, None),
     ]:
-        spectrum = Spectrum(*np.ones((4, 1, 1)), 2.0, 1.0, solver=solver)
+        spectrum = Spectrum(*np.ones((4, 1, 1)), 2.0, 1.0, solver=name)
         sequence = CoordinateSequence(GraphProblem(given))
-        longer = sequence.with_next(Coordinate(spectrum, False, 1.0, "the first"))
-        assert longer.graph_problem.products_suffice == expected
+        sequence = sequence.with_next(Coordinate(spectrum, False, 1.0, "the first"))
+        prepared = solver.prepared(sequence, np.random.default_rng(0))
+        assert prepared.products_suffice == products
+        assert getattr(prepared.minimizer, "factorize", None) == factorize

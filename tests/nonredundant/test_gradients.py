@@ -50,21 +50,37 @@ def test_penalty_of_several_is_that_of_the_projection(W, rng):
     assert f @ (earlier.penalty_matrix @ f) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("single_up_to", "tol"), [(100, 1e-6), (0, 1e-13)])
 @pytest.mark.parametrize("q", [1, 3])
-def test_compiled_loops_give_the_same(W, rng, q):
-    """Frames may differ by rotations, which change neither penalties nor fractions."""
+def test_compiled_loops_give_the_same(W, rng, q, single_up_to, tol):
+    """In double and single precision; metrics of 25 points do not fill their group."""
     F = rng.normal(size=(25, q)) * np.array([1.0, 1e3, 1e-3])[:q]
     f = rng.normal(size=25)
     plain = EarlierGradients(W, F)
-    compiled = EarlierGradients(W, F, compiled_above=0)
-    R = plain.penalty_matrix
-    np.testing.assert_allclose(compiled.penalty_matrix.toarray(), R.toarray(), atol=1e-12)
-    size = np.abs(R @ f).max()
-    np.testing.assert_allclose(compiled.penalty @ f, R @ f, atol=3e-7 * size)
-    assert compiled.fraction(f) == pytest.approx(plain.fraction(f), rel=1e-6)
-    dense = compiled.penalty @ np.eye(25)
-    np.testing.assert_allclose(dense, dense.T, atol=1e-14 * np.abs(dense).max())
-    np.testing.assert_allclose(compiled.penalty @ np.ones(25), 0, atol=1e-13 * size)
+    compiled = EarlierGradients(W, F, compiled_above=0, single_up_to=single_up_to)
+    R = plain.penalty_matrix.toarray()
+    np.testing.assert_allclose(compiled.penalty_matrix.toarray(), R, atol=1e-12)
+    size = np.abs(R).max()
+    np.testing.assert_allclose(compiled.penalty @ f, R @ f, atol=1e-12 * size)
+    products = compiled.penalty_products
+    np.testing.assert_allclose(products.operator @ np.eye(25), R, atol=tol * size)
+    np.testing.assert_allclose(products.operator @ np.ones(25), 0, atol=5 * tol * size)
+    np.testing.assert_allclose(products.diagonal, np.diag(R), atol=tol * size)
+    LX, _ = products(np.column_stack([f, f**2]))
+    expected = plain.laplacian @ np.column_stack([f, f**2])
+    np.testing.assert_allclose(LX, expected, atol=tol * np.abs(expected).max())
+    assert compiled.fraction(f) == pytest.approx(plain.fraction(f), rel=10 * tol)
+
+
+def test_smooth_coordinates_are_multiplied_in_double_precision():
+    """Single precision would lose the products of gradients to cancellation."""
+    path = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(600, 600)).tocsr()
+    f = np.linspace(-1, 1, 600)
+    compiled = EarlierGradients(path, f[:, None], compiled_above=0)
+    assert compiled.penalty_products.F.dtype == np.float64
+    assert compiled.fraction(f) == pytest.approx(1 / (1 + compiled.fraction_floor), rel=1e-3)
+    rough = EarlierGradients(path, np.sin(f[:, None] * 300), compiled_above=0)
+    assert rough.penalty_products.F.dtype == np.float32
 
 
 def test_penalties_are_at_most_twice_the_energy(W, rng):

@@ -175,7 +175,7 @@ def factorize(
 
 
 @compiled
-def solve(factor, starts, rows, row_starts, factor_starts, X):
+def solve_factor(factor, starts, rows, row_starts, factor_starts, X):
     """Overwrite X, (n_columns, n), by the solution of L Lᵀ Y = X."""
     n_columns = len(X)
     n_nodes = len(starts) - 1

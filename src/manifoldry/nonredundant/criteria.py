@@ -16,6 +16,7 @@ from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.regression import PredictionErrors
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
+from manifoldry.nonredundant.minimizer import EnergyMinimizer
 from manifoldry.nonredundant.smoother import (
     KernelSmoother,
     resolve_smoother,
@@ -63,6 +64,8 @@ class GraphProblem:
     problem: SpectralProblem
     products_suffice: bool = False
     """Whether eigenvectors of the problem were found by products with the operator alone."""
+    minimizer: EnergyMinimizer | None = None
+    """Finds functions of least energy faster than eigensolvers, if the problem allows it."""
 
     @cached_property
     def weights(self) -> sparse.csr_array:
@@ -146,21 +149,23 @@ class GradientCriterion(Criterion):
 
     def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
         problem = graph_problem.problem
-        spectrum = solve(constrained(problem, F))
+        spectrum = self._eigenvector(graph_problem, F, solve)
         f, errors = spectrum.vectors[:, 0], PredictionErrors(F)
         plain = Coordinate(spectrum, False, errors(f), "the next eigenvector")
         earlier = EarlierGradients(graph_problem.weights, F)
         fraction = earlier.fraction(f)
         # The energy of the problem is that of gradients if its operator is the graph Laplacian.
         if plain.error >= MIN_ERROR and (not is_laplacian(problem) or fraction < self.new_fraction):
-            return replace(plain, earlier_fraction=fraction if is_laplacian(problem) else None)
+            known = fraction if is_laplacian(problem) else None
+            return replace(self._accurate(plain, graph_problem, F, solve), earlier_fraction=known)
         if dimensions_left(problem, quadratic(F)) < 1:
-            return plain
+            return self._accurate(plain, graph_problem, F, solve)
         found = list(self._with_growing_weights(graph_problem, F, solve, earlier, errors))
         if plain.error >= MIN_ERROR and fraction > self.branch_fraction:
             ratio = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
             rougher = 1 / ratio if problem.largest else ratio
             if rougher >= self.branch_roughness:
+                plain = self._accurate(plain, graph_problem, F, solve)
                 return replace(plain, description="the next eigenvector, another branch")
         best = first_unpredictable(iter(found))
         if best.error < CLEAR_ERROR and not is_laplacian(problem):
@@ -179,12 +184,10 @@ class GradientCriterion(Criterion):
     ) -> Iterator[Coordinate]:
         """Candidates of growing weight, until one is unpredictable or the error no longer grows."""
         problem = graph_problem.problem
-        kept = constrained(problem, quadratic(F / np.sqrt((F**2).mean(axis=0))))
-        unit, before = self._unit(graph_problem, F, earlier, solve), -np.inf
-        R = earlier.penalty if graph_problem.products_suffice else earlier.penalty_matrix
+        before = -np.inf
+        candidate = self._candidate(graph_problem, F, solve, earlier)
         for weight in self.weights_of_largest if problem.largest else self.weights:
-            growth = 1 + 2 * weight if graph_problem.products_suffice else np.inf  # as R ≤ 2 A
-            spectrum = solve(penalized(kept, (weight * unit) * R, growth))
+            spectrum = candidate(weight)
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
@@ -193,6 +196,46 @@ class GradientCriterion(Criterion):
             if error >= MIN_ERROR or error <= before + ERROR_MARGIN:
                 return
             before = error
+
+    def _candidate(
+        self, graph_problem: GraphProblem, F: Array, solve: Solve, earlier: EarlierGradients
+    ) -> Callable[[float], Spectrum]:
+        """The function of the weight that finds the candidate."""
+        columns = quadratic(F / np.sqrt((F**2).mean(axis=0)))
+        unit = self._unit(graph_problem, F, earlier, solve)
+
+        def accurate(weight: float) -> Spectrum:
+            kept, products = (
+                constrained(graph_problem.problem, columns),
+                graph_problem.products_suffice,
+            )
+            R = earlier.penalty if products else earlier.penalty_matrix
+            growth = 1 + 2 * weight if products else np.inf  # as R ≤ 2 A
+            return solve(penalized(kept, (weight * unit) * R, growth))
+
+        if graph_problem.minimizer is None:
+            return accurate
+        search = graph_problem.minimizer.orthogonal_to(columns)
+
+        def fast(weight: float) -> Spectrum:
+            return search.penalized(earlier.penalty_products, weight) or accurate(weight)
+
+        return fast
+
+    def _eigenvector(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Spectrum:
+        """The next eigenvector, which may be approximate."""
+        minimizer = graph_problem.minimizer
+        found = None if minimizer is None else minimizer.orthogonal_to(F).eigenvector()
+        return found or solve(constrained(graph_problem.problem, F))
+
+    def _accurate(
+        self, plain: Coordinate, graph_problem: GraphProblem, F: Array, solve: Solve
+    ) -> Coordinate:
+        """The coordinate as an accurate eigenvector."""
+        minimizer = graph_problem.minimizer
+        if minimizer is None or minimizer.factorize:
+            return plain
+        return replace(plain, spectrum=solve(constrained(graph_problem.problem, F)))
 
     def _unit(
         self, graph_problem: GraphProblem, F: Array, earlier: EarlierGradients, solve: Solve

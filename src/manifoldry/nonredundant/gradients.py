@@ -7,12 +7,12 @@ So the part of ∇f along the gradients of given coordinates is a sparse matrix 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry.nonredundant.penalty import PenaltyProducts, kernels
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
@@ -85,12 +85,17 @@ class EarlierGradients:
         because small ones give no reliable direction.
     compiled_above : int, default=5000
         Number of points above which compiled loops are used.
+    single_up_to : float, default=100
+        Products with the penalty are computed in single precision if no coordinate is larger than
+        this, in root mean square and units of its gradients: they subtract products of
+        coordinates, and lose the square of that ratio.
     """
 
     W: sparse.csr_array
     F: Array
     floor: float = 0.1
     compiled_above: int = 5000
+    single_up_to: float = 100.0
 
     @cached_property
     def unit(self) -> Array:
@@ -116,9 +121,12 @@ class EarlierGradients:
 
     @property
     def penalty(self) -> LinearOperator:
-        """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
+        """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖².
+
+        In double precision, which accurate eigenvectors need.
+        """
         if self.large:
-            return self._blocks(self.floor).penalty
+            return self._products(self.floor, single=False).operator
         G = self._factor(self.floor)
 
         def product(X: Array) -> Array:
@@ -135,9 +143,25 @@ class EarlierGradients:
 
     def fraction(self, f: Array) -> float:
         """Fraction of the energy of f along the earlier gradients, from 0 (new) to 1."""
-        floor = self.floor / 10
-        components = self._blocks(floor) @ f if self.large else self._factor(floor) @ f
+        if self.large:
+            Lf, Rf = self._fraction_products(f[:, None])
+            return float(f @ Rf[:, 0]) / max(2 * float(f @ Lf[:, 0]), _TINY)
+        components = self._factor(self.fraction_floor) @ f
         return float((components**2).sum()) / max(2 * float(f @ (self.laplacian @ f)), _TINY)
+
+    @cached_property
+    def penalty_products(self) -> PenaltyProducts:
+        """R by compiled loops, in single precision if that is accurate to a few digits."""
+        return self._products(self.floor, self._rough)
+
+    @cached_property
+    def _fraction_products(self) -> PenaltyProducts:
+        return self._products(self.fraction_floor, self._rough)
+
+    @property
+    def fraction_floor(self) -> float:
+        """The smaller regularization of :meth:`fraction`."""
+        return self.floor / 10
 
     @property
     def large(self) -> bool:
@@ -161,16 +185,30 @@ class EarlierGradients:
 
     def _edge_gradients(self, floor: float) -> Array:
         """The same by compiled loops, in other orthonormal frames."""
-        F, products = self._scaled_products
+        F, _ = self._scaled_products
         n, q = F.shape
-        frames = np.empty_like(products)
-        run_on_rows(kernels().frames, n, products, floor, frames)
         values = np.empty((len(self.W.indices), q))
-        run_on_rows(kernels().edge_gradients, n, *self._graph, F, frames, values)
+        run_on_rows(kernels().edge_gradients, n, *self._graph, F, self._frames(floor), values)
         return values
 
-    def _blocks(self, floor: float) -> GradientBlocks:
-        return GradientBlocks(self.W, self._edge_gradients(floor))
+    def _frames(self, floor: float) -> Array:
+        """Inverse Cholesky factors of the products of gradients, (n, q, q)."""
+        _, products = self._scaled_products
+        frames = np.empty_like(products)
+        run_on_rows(kernels().frames, len(products), products, floor, frames)
+        return frames
+
+    def _products(self, floor: float, single: bool) -> PenaltyProducts:
+        F, _ = self._scaled_products
+        degree = np.maximum(self.degree, _TINY)
+        F = F.astype(np.float32) if single else F
+        return PenaltyProducts.of(self.W, degree, F, self._frames(floor))
+
+    @cached_property
+    def _rough(self) -> bool:
+        """Whether the coordinates vary enough between neighbors for single precision."""
+        F, _ = self._scaled_products
+        return bool(np.sqrt((F**2).mean(axis=0)).max() <= self.single_up_to)
 
     @property
     def _graph(self) -> tuple[IntArray, IntArray, Array, Array]:
@@ -188,70 +226,6 @@ class EarlierGradients:
         squares = np.einsum("i,ijj->j", self.degree, products) / self.degree.sum()
         unit = _gradient_unit(squares, F)
         return F / unit, products / np.outer(unit, unit)
-
-
-@dataclass(frozen=True, eq=False)
-class GradientBlocks:
-    """The matrix of `EarlierGradients`, by compiled loops with a dense block for every point.
-
-    Its entries are kept in single precision; sums are in double precision, and the gradient of a
-    constant is zero to rounding. So the penalty is the exact square of a matrix whose entries
-    differ by 6e-8 of themselves.
-    """
-
-    W: sparse.csr_array  # with sorted indices
-    values: Array  # (n_edges, q): coefficients of the other end of every edge
-
-    @cached_property
-    def edges(self) -> Array:
-        """Coefficients, padded with zeros to a multiple of four, the unit of compiled loops."""
-        q = self.values.shape[1]
-        return np.pad(self.values.astype(np.float32), ((0, 0), (0, -q % 4)))
-
-    @cached_property
-    def reversed(self) -> Array:
-        """Coefficients of every edge in the opposite direction."""
-        position = sparse.csr_array(
-            (np.arange(len(self.edges)), self.W.indices, self.W.indptr), shape=self.W.shape
-        )
-        return self.edges[sparse.csr_array(position.T).data]
-
-    @cached_property
-    def own(self) -> Array:
-        """Coefficients (n, q) of the function at every point itself."""
-        n, indptr, columns = self.W.shape[0], self.W.indptr, np.arange(self.W.nnz)
-        ones = sparse.csr_array((np.ones(self.W.nnz), columns, indptr), shape=(n, self.W.nnz))
-        return -np.asarray(ones @ self.edges.astype(np.float64))
-
-    def __matmul__(self, f: Array) -> Array:
-        """Components (n, q) of the gradients of f, times √dᵢ."""
-        rows = kernels().gradient_component_rows(self.edges.shape[1])
-        out = np.empty(self.own.shape)
-        run_on_rows(rows, len(f), self.W.indptr, self.W.indices, self.edges, self.own, f, out)
-        return out
-
-    @property
-    def penalty(self) -> LinearOperator:
-        """The product of the transpose and the matrix."""
-        rows, graph = (
-            kernels().transposed_rows(self.edges.shape[1]),
-            (self.W.indptr, self.W.indices),
-        )
-
-        def product(f: Array) -> Array:
-            f = np.ascontiguousarray(f.reshape(-1))
-            out = np.empty(len(f))
-            run_on_rows(rows, len(f), *graph, self.reversed, self.own, self @ f, out)
-            return out
-
-        return LinearOperator(self.W.shape, matvec=product, dtype=np.float64)
-
-
-def kernels() -> ModuleType:
-    """The compiled loops, imported only for large graphs."""
-    from manifoldry.nonredundant import compiled
-
-    return compiled
 
 
 def _gradient_unit(mean_squares: Array, F: Array) -> Array:

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from manifoldry.eigen import Auto, EigenSolver, Lanczos, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.eigen import (
+    Auto,
+    EigenSolver,
+    Lanczos,
+    ShiftInvertLanczos,
+    SpectralProblem,
+    Spectrum,
+    resolve_solver,
+)
 from manifoldry.eigen.components import check_pairs_memory
 from manifoldry.eigen.spectrum import Acceptance
 from manifoldry.nonredundant.criteria import (
@@ -19,6 +27,7 @@ from manifoldry.nonredundant.criteria import (
     rayleigh_quotient,
 )
 from manifoldry.nonredundant.gradients import EarlierGradients
+from manifoldry.nonredundant.minimizer import EnergyMinimizer
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
 
@@ -44,17 +53,14 @@ class CoordinateSequence:
 
     def with_next(self, coordinate: Coordinate) -> CoordinateSequence:
         """The sequence with one more coordinate."""
-        graph_problem = self.graph_problem
-        large = self.problem.n > EarlierGradients.compiled_above
-        if not self.coordinates and large and is_laplacian(self.problem):
-            by_products = coordinate.spectrum.solver == Lanczos.__name__
-            graph_problem = replace(graph_problem, products_suffice=by_products)
-        return CoordinateSequence(graph_problem, (*self.coordinates, coordinate))
+        return replace(self, coordinates=(*self.coordinates, coordinate))
 
     @property
     def spectrum(self) -> Spectrum:
         """The coordinates as a `Spectrum`."""
         spectra = [c.spectrum for c in self.coordinates]
+        approximate = [s.reason for s in spectra if s.solver == EnergyMinimizer.__name__]
+        how = f"one coordinate at a time ({self.coordinates[-1].description})"
         return Spectrum(
             values=np.concatenate([s.values for s in spectra]),
             vectors=self.functions,
@@ -63,7 +69,8 @@ class CoordinateSequence:
             next_value=float("nan"),
             norm=max(s.norm for s in spectra),
             solver=", ".join(dict.fromkeys(s.solver for s in spectra)),
-            reason=f"one coordinate at a time ({self.coordinates[-1].description})",
+            reason="; ".join(dict.fromkeys([how, *approximate])),
+            acceptance=Acceptance(angle=max(s.acceptance.angle for s in spectra)),
         )
 
 
@@ -112,7 +119,10 @@ class SequentialSolver:
     ) -> CoordinateSequence:
         """The sequence extended to k coordinates."""
         while len(sequence.coordinates) < k:
+            first = not sequence.coordinates
             sequence = sequence.with_next(self._next(sequence, rng))
+            if first:
+                sequence = replace(sequence, graph_problem=self.prepared(sequence, rng))
         return sequence
 
     def solve_until_redundant(
@@ -145,6 +155,21 @@ class SequentialSolver:
             return Coordinate(solve(sequence.problem), False, 1.0, "the first")
         with blas_threads_for(sequence.problem):
             return self.criterion.next(sequence.graph_problem, sequence.functions, solve)
+
+    def prepared(self, sequence: CoordinateSequence, rng: np.random.Generator) -> GraphProblem:
+        """The problem with the fast way of solving it, which depends on the first coordinate."""
+        problem, solver = sequence.problem, sequence.coordinates[0].spectrum.solver
+        if not (is_laplacian(problem) and problem.n > EarlierGradients.compiled_above):
+            return sequence.graph_problem
+        products = solver == Lanczos.__name__
+        prepared = GraphProblem(problem, products_suffice=products)
+        if self.solver != "auto" or not (products or solver == ShiftInvertLanczos.__name__):
+            return prepared
+        A, bounds = problem.operator, problem.bounds
+        is_weighted_graph = np.count_nonzero(A.data > 0) <= np.count_nonzero(A.diagonal() > 0)
+        if bounds is None or bounds[0] < 0 or not is_weighted_graph:
+            return prepared  # energies may be negative, or A is not a diagonal minus weights
+        return replace(prepared, minimizer=EnergyMinimizer(problem, rng, factorize=not products))
 
     def is_informative(self, sequence: CoordinateSequence, i: int) -> bool:
         """Whether coordinate i ≥ 1 is unpredictable, smooth and not negligible."""
