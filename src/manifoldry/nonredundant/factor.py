@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import svds
 
 from manifoldry.util.typing import Array, IntArray
 
@@ -20,8 +19,10 @@ _SINGLE_EXPONENT = 500.0
 # Minimum number of pivot candidates drawn together. Those with less than `_MIN_PIVOT` of the
 # block's largest residual are dropped.
 _SMALLEST_BLOCK, _MIN_PIVOT = 16, 0.25
-# Minimum number of points drawn to estimate what is left out, and the accuracy of that norm.
-_FEWEST_DRAWS, _NORM_ACCURACY = 64, 0.05
+# Number of columns beyond which a larger tolerance may hold.
+_MANY_COLUMNS = 500
+# Minimum number of points drawn to estimate what is left out.
+_FEWEST_DRAWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +60,14 @@ def gaussian_kernel(Z: Array, centers: Array, dtype: type = np.float64) -> Array
     return np.asarray(np.exp(exponents, out=exponents))
 
 
-def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> KernelFactor:
+def kernel_factor(
+    Z: Array, weights: Array, tol: float, max_columns: int, *, tol_of_many: float = 0.0
+) -> KernelFactor:
     """Factor of the kernel of `Z` (n, q) that leaves out `tol`, or that has `max_columns` columns.
 
-    What is left out of the smoother diag(K w)⁻¹ K diag(w) has no eigenvalue above `tol`, as far as
-    a random sample of it shows. (The trace is a worse measure: it consists of thousands of small
+    What is left out of the smoother diag(K w)⁻¹ K diag(w) has no eigenvalue above `tol` (above
+    `tol_of_many`, if that is larger, for more than 500 columns), as far as random samples of its
+    rows and columns show. (The trace is a worse measure: it consists of thousands of small
     eigenvalues.)
 
     Randomly pivoted (Chen, Epperly, Tropp & Webber 2023) in blocks: candidates are drawn with
@@ -76,6 +80,8 @@ def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> Ker
     pivots, m = np.empty(max_columns, dtype=np.intp), 0
     total, checked_from = np.full(n, weights.sum()), 1.0
     while True:
+        if m > _MANY_COLUMNS:
+            tol = max(tol, tol_of_many)
         share = weights * residual / total  # diagonal of what is left out of the smoother
         left_out, draws = float(share.sum()), max(_FEWEST_DRAWS, m // 2)
         if m and left_out <= tol:  # the sum of all eigenvalues; without columns totals are unknown
@@ -110,33 +116,32 @@ def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> Ker
 
 def _left_out(Z: Array, L: Array, residual: Array, drawn: IntArray, trace: float) -> float:
     """Estimate of the largest eigenvalue of what L leaves out, from points drawn at random."""
-    distinct, counts = np.unique(drawn, return_counts=True)
-    K, low = gaussian_kernel(Z[distinct], Z[distinct], L.dtype.type), L[distinct]
-
-    def product(x: Array) -> Array:
-        return np.asarray(K @ x - low @ (low.T @ x))
-
+    half = len(drawn) // 2
+    rows, columns = (np.unique(d, return_counts=True) for d in (drawn[:half], drawn[half:]))
+    i, j = rows[0], columns[0]
+    S = gaussian_kernel(Z[i], Z[j], L.dtype.type) - L[i] @ L[j].T
+    scaled = Draws(residual[i], rows[1]).scale[:, None] * S * Draws(residual[j], columns[1]).scale
     # No eigenvalue of the smoother exceeds one.
-    return min(1.0, sampled_norm(product, residual[distinct], counts, trace))
+    return min(1.0, trace * largest_singular_value(scaled))
 
 
-def sampled_norm(
-    product: Callable[[Array], Array], diagonal: Array, counts: IntArray, trace: float
-) -> float:
-    """Estimate of the largest eigenvalue of a matrix from its entries at random points.
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Rows of a matrix drawn with probabilities proportional to its diagonal."""
 
-    The points are drawn, `counts` times each, with probabilities proportional to the diagonal of
-    the matrix, which sums to `trace`; `product` multiplies a vector by the entries at these points.
-    These entries and `diagonal` may have other scales in each row and column than the matrix. The
-    estimate is too high rather than too low: the more draws there are for the trace, the less.
-    """
-    scale = np.sqrt(counts / np.maximum(diagonal, np.finfo(float).tiny))
-    if len(scale) < 3:
-        return trace
-    scale = scale.astype(product(scale).dtype)
-    scaled = LinearOperator(
-        (len(scale), len(scale)), matvec=lambda x: scale * product(scale * x), dtype=scale.dtype
-    )
-    start, basis = np.ones(len(scale), dtype=scale.dtype), min(8, len(scale))
-    values = eigsh(scaled, 1, which="LA", tol=_NORM_ACCURACY, v0=start, ncv=basis)[0]
-    return float(values[0]) * trace / counts.sum()
+    diagonal: Array
+    counts: IntArray
+
+    @property
+    def scale(self) -> Array:
+        """Factor of each row."""
+        tiny = np.finfo(float).tiny
+        return np.sqrt(self.counts / np.maximum(self.diagonal, tiny) / self.counts.sum())
+
+
+def largest_singular_value(S: Array) -> float:
+    """Largest singular value, to 5 %."""
+    if min(S.shape) < 8:
+        return float(np.linalg.norm(S, 2))
+    start = np.ones(min(S.shape), dtype=S.dtype)
+    return float(svds(S, 1, tol=0.05, ncv=8, v0=start, return_singular_vectors=False)[0])

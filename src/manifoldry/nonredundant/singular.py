@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, eigh, get_blas_funcs, qr, solve_triangular
+from scipy.linalg import cho_factor, eigh, qr, solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from manifoldry.util.typing import Array
 
 
-def singular_coefficients(A: Array, X: Array, cut: float, most: int) -> tuple[Array, Array]:
-    """Squares of the singular values of A Xᵀ above `cut` times the largest, and coefficients E.
+def singular_coefficients(
+    A: Array, X: Array, diagonal: Array, cut: float, most: int
+) -> tuple[Array, Array]:
+    """Squares of the singular values of M above `cut` times the largest, and coefficients E.
 
-    X E are the right singular vectors, at most `most`. A and X have the same number of columns. In
-    single precision, for more than 300 columns, only the leading subspace is computed: a vector
-    whose singular value is close to the cutoff may be replaced by another that is close to it.
+    M = A Xᵀ + diag(diagonal), restricted to the range of X, and X E are its right singular vectors,
+    at most `most`. In single precision, for more than 300 columns of X, only the leading subspace
+    is computed: a vector whose singular value is close to the cutoff may be replaced by another
+    that is close to it.
     """
-    Gx, Ga = X.T @ X, A.T @ A
+    G = X.T @ X
     # Columns of unit length: rounding errors are then relative to each of them.
-    scale = 1 / np.sqrt(np.maximum(Gx.diagonal(), np.finfo(X.dtype).tiny))
-    R = _cholesky(scale[:, None] * Gx * scale)
-    trmm = get_blas_funcs("trmm", (R, Ga))
-    H = trmm(1, R, trmm(1, R, Ga / scale[:, None] / scale), side=1, trans_a=1)
-    squares, V = _leading_pairs((H + H.T) / 2, cut)
+    scale = 1 / np.sqrt(np.maximum(G.diagonal(), np.finfo(X.dtype).tiny))
+    R = _cholesky(scale[:, None] * G * scale)
+    # Q = X diag(scale) R⁻¹ is orthonormal, and Xᵀ Q = diag(1/scale) Rᵀ.
+    Q = solve_triangular(R, (X * scale).T, trans=1, overwrite_b=True, check_finite=False)
+    Q *= diagonal.astype(X.dtype)
+    Q += (R / scale) @ A.T
+    H = Q @ Q.T
+    squares, V = _leading_pairs(H, cut)
     kept = squares > cut**2 * squares[0]
     squares, V = squares[kept][:most], V[:, kept][:, :most]
     return squares, scale[:, None] * solve_triangular(R, V, check_finite=False)

@@ -54,13 +54,20 @@ class KernelSmoother:
         Accuracy for more than 500 points: the n × n matrix, whose largest eigenvalue is 1, is
         replaced by one of low rank, and what that leaves out has no eigenvalue above `tol`
         (estimated from a random sample). None means 1e-8 for up to `exact_up_to` points and beyond
-        that 0.03, the cutoff of the singular values, or 0.003 for local linear fits. 0 means that
-        the matrix itself is used for any number of points.
+        that 0.03, the cutoff of the singular values (0.045 if that takes more than 500 columns, as
+        it does from the sixth coordinate of digits on), or 0.003 for local linear fits. 0 means
+        that the matrix itself is used for any number of points.
     max_columns : int, default=5000
         Maximum number of columns of the low-rank factor for more than `exact_up_to` points. If it
         does not reach `tol`, a warning states what is left out.
     exact_up_to : int, default=4000
         Number of points up to which the matrix itself is used if n/2 columns do not reach `tol`.
+    sample_size : int, default=None
+        Number of points from which the low-rank matrix is computed; the functions that it predicts
+        are then evaluated at all points. Isolated points are preferred, and each sampled point
+        counts for those that it represents. None means all points if `tol` is given or there are
+        at most `exact_up_to` points, and beyond that 30 times the trace of the smoother, at least
+        4000: about 4000 for up to nine and 5000 for ten coordinates of digits.
 
     Examples
     --------
@@ -107,7 +114,12 @@ class KernelSmoother:
             return self.tol
         if n <= self.exact_up_to:
             return 1e-8
-        return 0.1 * CUTOFF if self.linear else 2 * CUTOFF
+        return 0.1 * CUTOFF if self.linear else CUTOFF
+
+    @property
+    def tolerance_of_many(self) -> float:
+        """The same for factors of more than 500 columns, if it is larger."""
+        return 1.5 * CUTOFF if self.tol is None and not self.linear else 0.0
 
     @property
     def linear(self) -> bool:
@@ -172,9 +184,11 @@ def smoother_functions(
         sample = smoother.sample(Z, w)
         rows = sample.rows
         columns = _columns_in_memory(min(columns, len(rows)), len(rows), q, smoother)
-        factor = kernel_factor(Z[rows], w[rows] * sample.counts, tol, columns)
+        many = smoother.tolerance_of_many if n > smoother.exact_up_to else 0.0
+        represented = w[rows] * sample.counts
+        factor = kernel_factor(Z[rows], represented, tol, columns, tol_of_many=many)
         if factor.left_out <= tol or n > smoother.exact_up_to:
-            _warn_if_inaccurate(factor, tol, q)
+            _warn_if_inaccurate(factor, max(tol, many), q)
             return _from_factor(factor, sample, points)
     remedy = "pass smoother=KernelSmoother(tol=0.03)"
     plan_matrix((n, n), 40, f"the smoother of {n} points as a matrix", remedy)
@@ -217,11 +231,17 @@ def _from_factor(factor: KernelFactor, sample: PointSample, points: _Points) -> 
     A = _scaled_columns(L, represented * np.column_stack([constant, slope]))
     terms = np.column_stack([np.ones(len(rows)), Z]) if linear else np.ones((len(rows), 1))
     X = _scaled_columns(L, represented * points.root[rows, None] * terms)
-    squares, E = singular_coefficients(A, X, points.cut, points.most)
+    # What L Lᵀ lacks on the diagonal is known.
+    own = constant + (slope * Z).sum(axis=1) if linear else constant
+    diagonal = own * factor.residual * points.root[rows]
+    squares, E = singular_coefficients(A, X, diagonal, points.cut, points.most)
     # L = K(points, pivots) R⁻¹, where R is upper triangular: Rᵀ are the rows of L at the pivots.
     R, blocks = L[factor.pivots].T, np.split(E, terms.shape[1])
     T = np.vstack([solve_triangular(R, block, check_finite=False) for block in blocks])
-    values = np.empty((len(points.Z), len(squares)), dtype=L.dtype)
+    shape = (len(points.Z), len(squares))
+    remedy = "compute fewer coordinates, or pass a larger bandwidth"
+    plan_matrix(shape, 24, f"the {shape[1]} functions that {shape[0]} points predict", remedy)
+    values = np.empty(shape, dtype=L.dtype)
     for block in row_blocks(len(values), 2 * len(T)):
         columns = gaussian_kernel(points.Z[block], Z[factor.pivots], L.dtype.type)
         if linear:
