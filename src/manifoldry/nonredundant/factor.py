@@ -52,8 +52,10 @@ def gaussian_kernel(Z: Array, centers: Array, dtype: type = np.float64) -> Array
     single = min(near.min(initial=0.0), far.min(initial=0.0)) > -_SINGLE_EXPONENT
     precision = dtype if single else np.float64
     # zᵀc − ‖z‖²/2 − ‖c‖²/2 as one matrix product
-    left = np.column_stack([Z, near, np.ones(len(Z))]).astype(precision, copy=False)
-    right = np.column_stack([centers, np.ones(len(centers)), far]).astype(precision, copy=False)
+    left: Array = np.column_stack([Z, near, np.ones(len(Z))]).astype(precision, copy=False)
+    right: Array = np.column_stack([centers, np.ones(len(centers)), far]).astype(
+        precision, copy=False
+    )
     exponents = left @ right.T
     np.minimum(exponents, 0.0, out=exponents)
     exponents = exponents.astype(dtype, copy=False)
