@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from manifoldry.eigen import Dense, Gram, SpectralProblem
+from manifoldry.eigen import Dense, Gram, Lanczos, ShiftInvertLanczos, SpectralProblem
 from manifoldry.eigen.standard import orthonormal_basis
 
 
@@ -149,3 +149,23 @@ def test_a_factor_orthogonal_to_the_constraints_is_used_as_it_is():
     centered = Gram(F - F.mean(axis=0))
     assert centered.projected(Q) is centered
     assert np.allclose(Gram(F).projected(Q).factor, centered.factor, atol=1e-13)
+
+
+def path_problem(n, constraint):
+    """The path of n points, without functions close to the columns of `constraint`."""
+    L = sp.diags_array([-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1)], offsets=[-1, 0, 1])
+    mass = np.linspace(1, 2, n)
+    return SpectralProblem(L, end="smallest", mass=mass, bounds=(0, 4), constraint=constraint)
+
+
+@pytest.mark.parametrize("solver", [Lanczos(), ShiftInvertLanczos(), Dense()])
+def test_constraints_in_single_precision(solver):
+    C = np.linalg.qr(np.random.default_rng(1).standard_normal((300, 70)))[0]
+    double, single = (path_problem(300, C.astype(t)) for t in (np.float64, np.float32))
+    assert single.constraint.dtype == np.float32
+    expected = solver.solve(double, 1, np.random.default_rng(0))
+    found = solver.solve(single, 1, np.random.default_rng(0))
+    assert found.accepted
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-5)
+    np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-4)
+    assert np.abs(C.T @ (double.mass[:, None] * found.vectors)).max() < 1e-5

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from manifoldry.nonredundant.factor import kernel_factor, sampled_norm
+from manifoldry.nonredundant.factor import (
+    Draws,
+    gaussian_kernel,
+    kernel_factor,
+    largest_singular_value,
+)
 
 
 def coordinates(n, q, seed=0):
@@ -18,7 +23,7 @@ def smoother_of(K, weights, total):
 
 
 @pytest.mark.parametrize("tol", [0.1, 0.03, 1e-4])
-@pytest.mark.parametrize("q", [1, 4])
+@pytest.mark.parametrize("q", [1, 4, 10])
 def test_nothing_above_the_tolerance_is_left_out(q, tol):
     Z = coordinates(700, q)
     weights = np.random.default_rng(1).uniform(0.5, 2, len(Z))
@@ -29,6 +34,23 @@ def test_nothing_above_the_tolerance_is_left_out(q, tol):
     assert factor.left_out <= tol
     assert left_out <= tol
     assert factor.L.shape[1] < 100 or q > 1
+
+
+def test_the_kernel_at_all_points_follows_from_the_pivots():
+    Z, weights = coordinates(300, 2), np.ones(300)
+    factor = kernel_factor(Z, weights, 0.03, 300)
+    R = factor.L[factor.pivots].T
+    np.testing.assert_allclose(R, np.triu(R), atol=1e-5)
+    K = np.exp(-cdist(Z, Z[factor.pivots], "sqeuclidean") / 2)
+    np.testing.assert_allclose(factor.L @ R, K, atol=1e-5)
+
+
+def test_distant_points_in_single_precision():
+    """Exponents of distant points are differences of large numbers."""
+    Z = coordinates(50, 2) + 1e4
+    K = gaussian_kernel(Z, Z, np.float32)
+    assert K.dtype == np.float32
+    np.testing.assert_allclose(K, np.exp(-cdist(Z, Z, "sqeuclidean") / 2), atol=1e-6)
 
 
 def test_columns_end_where_told_and_say_what_is_left_out():
@@ -42,19 +64,20 @@ def test_columns_end_where_told_and_say_what_is_left_out():
     assert 0.7 * left_out < factor.left_out < 3 * left_out
 
 
-def test_sampled_norm_tends_to_the_largest_eigenvalue_from_above():
+def test_the_estimate_of_a_norm_is_accurate():
+    """The part of a matrix at two independent samples of rows and columns."""
     rng = np.random.default_rng(0)
     U = np.linalg.qr(rng.standard_normal((400, 60)))[0]
     M = U * np.geomspace(1, 1e-3, 60) @ U.T
-    diagonal, mean = M.diagonal(), {}
-    for draws in (80, 2000):
-        estimates = []
-        for _ in range(20):
-            drawn = rng.choice(400, draws, p=diagonal / diagonal.sum())
-            rows, counts = np.unique(drawn, return_counts=True)
-            S = M[np.ix_(rows, rows)]
-            estimates.append(sampled_norm(S, diagonal[rows], counts, M.trace()))
-        mean[draws] = np.mean(estimates)
-    # The spectrum of a sample widens as that of a sample covariance does.
-    assert 1 < mean[80] < (1 + np.sqrt(M.trace() / 80)) ** 2
-    assert 1 < mean[2000] < (1 + np.sqrt(M.trace() / 2000)) ** 2
+    diagonal, estimates = M.diagonal(), []
+    for _ in range(20):
+        rows, columns = (
+            np.unique(rng.choice(400, 128, p=diagonal / diagonal.sum()), return_counts=True)
+            for _ in range(2)
+        )
+        i, j = rows[0], columns[0]
+        scale = [Draws(diagonal[d], counts).scale for d, counts in (rows, columns)]
+        S = scale[0][:, None] * M[np.ix_(i, j)] * scale[1]
+        estimates.append(M.trace() * largest_singular_value(S))
+    assert 1 < np.mean(estimates) < 1.3
+    assert np.std(estimates) < 0.2

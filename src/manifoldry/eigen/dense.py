@@ -134,6 +134,7 @@ class Dense(PairSolver):
         return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
 
     def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
+        standard = standard.in_double()
         A = standard.A
         if isinstance(A, Gram) and A.factor.shape[1] < A.factor.shape[0]:
             return self._gram_basis(standard, k, rng)

@@ -68,12 +68,7 @@ def start_block(standard: StandardProblem, columns: int, rng: np.random.Generato
 
 def constrained_subspace(standard: StandardProblem, rng: np.random.Generator) -> Subspace:
     """Return the orthogonal complement of Q as a Subspace."""
-    Q = standard.Q
-
-    def project(x: Array) -> Array:
-        return x - Q @ (Q.T @ x) if Q.shape[1] else x
-
-    return Subspace(lambda: start_block(standard, 1, rng)[:, 0], project)
+    return Subspace(lambda: start_block(standard, 1, rng)[:, 0], standard.project_once)
 
 
 def largest_pairs(

@@ -139,9 +139,15 @@ class Lanczos(PairSolver):
             return None
         edge = abs(standard.opposite_bound - low)  # in the variables of the positive operator
 
+        # The smallest ratio so far: single ratios vary by a third from check to check.
+        limits, smallest = self.probe_limits, np.inf
+
         def should_give_up(values: Array, residuals: Array, products: int) -> bool:
-            ratio = residuals[0] / max(edge - values[0], np.finfo(float).tiny)
-            return self.probe_limits.should_give_up(ratio, products)
+            nonlocal smallest
+            if products >= limits.early_products:
+                ratio = residuals[0] / max(edge - values[0], np.finfo(float).tiny)
+                smallest = min(smallest, float(ratio))
+            return limits.should_give_up(smallest, products)
 
         return should_give_up
 

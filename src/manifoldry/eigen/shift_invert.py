@@ -108,7 +108,7 @@ class ShiftInvertLanczos(PairSolver):
                 f"{self.name} factorizes the operator and needs it as an array or sparse matrix",
                 'pass eigen_solver="lanczos" for an operator given only by its product',
             )
-        tried = []
+        standard, tried = standard.in_double(), []
         for shift, known in self._shift_candidates(standard, rng):
             try:
                 skip_pivot_check = known and standard.n > self.skip_pivot_check_from

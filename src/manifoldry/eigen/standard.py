@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -84,6 +84,9 @@ class StandardProblem:
         An interval that contains the spectrum of A.
     n_deflated : int
         Number of leading columns of Q that are declared to be eigenvectors.
+    single : bool
+        Whether the other columns of Q are orthonormal only to single precision, in which products
+        with them are then computed.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class StandardProblem:
     end: SpectrumEnd
     bounds: tuple[float, float] | None = None
     n_deflated: int = 0
+    single: bool = False
 
     @property
     def n(self) -> int:
@@ -127,8 +131,26 @@ class StandardProblem:
         """Return P X; projecting twice is accurate even for columns almost in range(Q)."""
         if self.Q.shape[1] == 0:
             return X
-        X = X - self.Q @ (self.Q.T @ X)
-        return X - self.Q @ (self.Q.T @ X)
+        return self.project_once(self.project_once(X))
+
+    def project_once(self, X: Array) -> Array:
+        """Return X − QQᵀX, in single precision if the problem allows it."""
+        if self.Q.shape[1] == 0:
+            return X
+        Q = self._factor
+        return np.asarray(X - Q @ (Q.T @ X.astype(Q.dtype, copy=False)))
+
+    @cached_property
+    def _factor(self) -> Array:
+        """Q in the precision of products with it."""
+        return self.Q.astype(np.float32) if self.single else self.Q
+
+    def in_double(self) -> StandardProblem:
+        """Return the problem with all columns of Q orthonormal in double precision."""
+        if not self.single:
+            return self
+        known, others = self.Q[:, : self.n_deflated], self.Q[:, self.n_deflated :]
+        return replace(self, Q=orthonormal_basis(others, beyond=known), single=False)
 
     @cached_property
     def norm(self) -> float:
@@ -223,11 +245,14 @@ def estimated_norm(
     return float(np.abs(values).max())
 
 
-def orthonormal_basis(C: Array, beyond: Array | None = None, *, tolerance: float = 1e-13) -> Array:
+def orthonormal_basis(
+    C: Array, beyond: Array | None = None, *, tolerance: float | None = None
+) -> Array:
     """Return an orthonormal basis of range([beyond, C]), skipping dependent columns of C.
 
     The columns of `beyond` must be orthonormal and come first. Columns whose inner products are at
-    most `tolerance` count as orthogonal.
+    most `tolerance` count as orthogonal: by default 1e-13, or 1e-4 if `C` is in single precision,
+    which the basis then is, too.
 
     Examples
     --------
@@ -236,9 +261,12 @@ def orthonormal_basis(C: Array, beyond: Array | None = None, *, tolerance: float
     >>> orthonormal_basis(np.array([[1.0, 2.0], [1.0, 2.0]])).shape
     (2, 1)
     """
+    if tolerance is None:
+        tolerance = 1e-4 if C.dtype == np.float32 else 1e-13
     length = np.linalg.norm(C, axis=0)
     C = C[:, length > 0] / length[length > 0]
     known = np.empty((C.shape[0], 0)) if beyond is None else beyond
+    known = known.astype(C.dtype, copy=False)
     if C.shape[1] == 0:
         return known
     C = _independent(C - known @ (known.T @ C), tolerance)
@@ -258,6 +286,8 @@ def _independent(
     columns with a diagonal entry of R of at most `dependent` are dropped.
     """
     G, Q = C.T @ C, C
+    if np.abs(G - np.eye(len(G))).max() <= tolerance:
+        return C
     # Compare with max(1, largest): columns that are only rounding errors after a projection may
     # look well conditioned relative to each other.
     values = np.linalg.eigvalsh(G)

@@ -15,6 +15,7 @@ from manifoldry.affinity.gaussian import local_weights
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.regression import PredictionErrors
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.nonredundant.excluded import excluding
 from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
 from manifoldry.nonredundant.minimizer import EnergyMinimizer
 from manifoldry.nonredundant.smoother import (
@@ -117,7 +118,7 @@ class PredictionCriterion(Criterion):
         most = max(0, dimensions_left(problem, F) - 1)
         mass, smoother = mass_of(problem), resolve_smoother(self.smoother)
         functions = smoother_functions(F, mass, width, smoother, most=most)
-        spectrum = solve(constrained(problem, np.hstack([F, functions.values])))
+        spectrum = solve(excluding(problem, F, functions.values))
         description = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
         return Coordinate(spectrum, True, errors(spectrum.vectors[:, 0]), description)
 

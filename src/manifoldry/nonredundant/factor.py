@@ -7,15 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
+from scipy.sparse.linalg import svds
 
 from manifoldry.util.typing import Array, IntArray
 
 # Factors that may leave out at least this fraction are computed in single precision, which takes a
 # third of the time.
 _SINGLE_FROM = 1e-3
+# Largest ‖z‖²/2 for which exponents are computed in single precision.
+_SINGLE_EXPONENT = 500.0
 # Minimum number of pivot candidates drawn together. Those with less than `_MIN_PIVOT` of the
 # block's largest residual are dropped.
 _SMALLEST_BLOCK, _MIN_PIVOT = 16, 0.25
+# Number of columns beyond which a larger tolerance may hold.
+_MANY_COLUMNS = 500
+# Minimum number of points drawn to estimate what is left out.
+_FEWEST_DRAWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +30,7 @@ class KernelFactor:
     """K ≈ L Lᵀ for a Gaussian kernel K, with the residual diagonal."""
 
     L: Array  # (n, m)
+    pivots: IntArray  # (m,): points at whose columns K = L Lᵀ, in the order of the columns of L
     residual: Array  # (n,): diagonal of K − L Lᵀ
     left_out: float
     """Estimate of the largest eigenvalue of diag(K w)⁻¹ (K − L Lᵀ) diag(w)."""
@@ -35,19 +43,33 @@ class KernelFactor:
 
 
 def gaussian_kernel(Z: Array, centers: Array, dtype: type = np.float64) -> Array:
-    """exp(−‖z − c‖²/2), (n, m); exponents are computed in double precision."""
-    squares = (Z**2).sum(axis=1)[:, None] + (centers**2).sum(axis=1) - 2 * (Z @ centers.T)
-    np.maximum(squares, 0.0, out=squares)
-    squares *= -0.5
-    squares = squares.astype(dtype, copy=False)
-    return np.asarray(np.exp(squares, out=squares))
+    """exp(−‖z − c‖²/2), (n, m).
+
+    Exponents are computed in double precision if points are so far away that the error in single
+    precision could exceed about 1e-4.
+    """
+    near, far = (-0.5 * (points**2).sum(axis=1) for points in (Z, centers))
+    single = min(near.min(initial=0.0), far.min(initial=0.0)) > -_SINGLE_EXPONENT
+    precision = dtype if single else np.float64
+    # zᵀc − ‖z‖²/2 − ‖c‖²/2 as one matrix product
+    left: Array = np.column_stack([Z, near, np.ones(len(Z))]).astype(precision, copy=False)
+    right: Array = np.column_stack([centers, np.ones(len(centers)), far]).astype(
+        precision, copy=False
+    )
+    exponents = left @ right.T
+    np.minimum(exponents, 0.0, out=exponents)
+    exponents = exponents.astype(dtype, copy=False)
+    return np.asarray(np.exp(exponents, out=exponents))
 
 
-def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> KernelFactor:
+def kernel_factor(
+    Z: Array, weights: Array, tol: float, max_columns: int, *, tol_of_many: float = 0.0
+) -> KernelFactor:
     """Factor of the kernel of `Z` (n, q) that leaves out `tol`, or that has `max_columns` columns.
 
-    What is left out of the smoother diag(K w)⁻¹ K diag(w) has no eigenvalue above `tol`, as far as
-    a random sample of it shows. (The trace is a worse measure: it consists of thousands of small
+    What is left out of the smoother diag(K w)⁻¹ K diag(w) has no eigenvalue above `tol` (above
+    `tol_of_many`, if that is larger, for more than 500 columns), as far as random samples of its
+    rows and columns show. (The trace is a worse measure: it consists of thousands of small
     eigenvalues.)
 
     Randomly pivoted (Chen, Epperly, Tropp & Webber 2023) in blocks: candidates are drawn with
@@ -57,45 +79,71 @@ def kernel_factor(Z: Array, weights: Array, tol: float, max_columns: int) -> Ker
     n, rng = len(Z), np.random.default_rng(0)
     dtype = np.float32 if tol >= _SINGLE_FROM else np.float64
     L, residual = np.empty((n, max_columns), dtype=dtype, order="F"), np.ones(n)
-    m = 0
-    total = np.full(n, weights.sum())
+    pivots, m = np.empty(max_columns, dtype=np.intp), 0
+    total, checked_from = np.full(n, weights.sum()), 1.0
     while True:
+        if m > _MANY_COLUMNS:
+            tol = max(tol, tol_of_many)
         share = weights * residual / total  # diagonal of what is left out of the smoother
-        left_out, draws = float(share.sum()), max(_SMALLEST_BLOCK, m // 4)
-        if left_out <= tol:  # the sum of all eigenvalues
+        left_out, draws = float(share.sum()), max(_FEWEST_DRAWS, m // 2)
+        if m and left_out <= tol:  # the sum of all eigenvalues; without columns totals are unknown
             break
         drawn = rng.choice(n, draws, p=share / left_out)
-        distinct, counts = np.unique(drawn, return_counts=True)
-        S = gaussian_kernel(Z[distinct], Z[distinct]) - (L[distinct, :m] @ L[distinct, :m].T)
-        # No eigenvalue of the smoother exceeds one.
-        left_out = min(1.0, sampled_norm(S, residual[distinct], counts, left_out))
         room = max_columns - m
-        if left_out <= tol or room == 0:
-            break
+        if m >= checked_from or room == 0:
+            left_out = _left_out(Z, L[:, :m], residual, drawn, left_out)
+            if left_out <= tol or room == 0:
+                break
+            # One more block does not reduce it to a quarter.
+            checked_from = (1.5 if left_out > 4 * tol else 1.0) * m
+        candidates = np.unique(drawn[: max(_SMALLEST_BLOCK, m // 4)])
+        S = gaussian_kernel(Z[candidates], Z[candidates]) - (
+            L[candidates, :m] @ L[candidates, :m].T
+        )
         S = (S + S.T) / 2
         R, order, rank, _ = dpstrf(S, tol=max(_MIN_PIVOT * S.diagonal().max(), 1e-12))
         rank = min(rank, room)
-        new, R = distinct[order[:rank] - 1], np.triu(R[:rank, :rank]).astype(dtype)
+        new, R = candidates[order[:rank] - 1], np.triu(R[:rank, :rank]).astype(dtype)
         C = gaussian_kernel(Z, Z[new], dtype) - L[:, :m] @ L[new, :m].T
         columns = solve_triangular(R, C.T, trans="T", check_finite=False).T
-        L[:, m : m + rank] = columns
+        L[:, m : m + rank], pivots[m : m + rank] = columns, new
         explained = np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
         residual = np.maximum(residual - explained, 0.0)
         residual[new] = 0.0
         m += rank
         sums = L[:, :m] @ (L[:, :m].T @ weights.astype(dtype))
         total = np.maximum(sums + residual * weights, weights)  # each point counts for itself
-    return KernelFactor(L[:, :m], residual, left_out)
+    return KernelFactor(L[:, :m], pivots[:m], residual, left_out)
 
 
-def sampled_norm(S: Array, diagonal: Array, counts: IntArray, trace: float) -> float:
-    """Estimate of the largest eigenvalue of a matrix from its entries `S` at random points.
+def _left_out(Z: Array, L: Array, residual: Array, drawn: IntArray, trace: float) -> float:
+    """Estimate of the largest eigenvalue of what L leaves out, from points drawn at random."""
+    half = len(drawn) // 2
+    rows, columns = (np.unique(d, return_counts=True) for d in (drawn[:half], drawn[half:]))
+    i, j = rows[0], columns[0]
+    S = gaussian_kernel(Z[i], Z[j], L.dtype.type) - L[i] @ L[j].T
+    scaled = Draws(residual[i], rows[1]).scale[:, None] * S * Draws(residual[j], columns[1]).scale
+    # No eigenvalue of the smoother exceeds one.
+    return min(1.0, trace * largest_singular_value(scaled))
 
-    The points are drawn, `counts` times each, with probabilities proportional to the diagonal of
-    the matrix, which sums to `trace`; `S` and `diagonal` may have other scales in each row and
-    column than the matrix. The estimate is too high rather than too low: the more draws there are
-    for the trace, the less.
-    """
-    scale = np.sqrt(counts / np.maximum(diagonal, np.finfo(float).tiny))
-    values = np.linalg.eigvalsh(scale[:, None] * S * scale)
-    return float(values[-1]) * trace / counts.sum()
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Rows of a matrix drawn with probabilities proportional to its diagonal."""
+
+    diagonal: Array
+    counts: IntArray
+
+    @property
+    def scale(self) -> Array:
+        """Factor of each row."""
+        tiny = np.finfo(float).tiny
+        return np.sqrt(self.counts / np.maximum(self.diagonal, tiny) / self.counts.sum())
+
+
+def largest_singular_value(S: Array) -> float:
+    """Largest singular value, to 5 %."""
+    if min(S.shape) < 8:
+        return float(np.linalg.norm(S, 2))
+    start = np.ones(min(S.shape), dtype=S.dtype)
+    return float(svds(S, 1, tol=0.05, ncv=8, v0=start, return_singular_vectors=False)[0])

@@ -13,12 +13,16 @@ from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
-from scipy.linalg.lapack import dpstrf
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.linalg import solve_triangular
 
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.nonredundant.factor import KernelFactor, gaussian_kernel, kernel_factor
+from manifoldry.nonredundant.sample import PointSample, sampled_points
+from manifoldry.nonredundant.singular import (
+    leading_of_gram,
+    leading_of_sparse,
+    singular_coefficients,
+)
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
 from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Array, Matrix
@@ -50,13 +54,20 @@ class KernelSmoother:
         Accuracy for more than 500 points: the n × n matrix, whose largest eigenvalue is 1, is
         replaced by one of low rank, and what that leaves out has no eigenvalue above `tol`
         (estimated from a random sample). None means 1e-8 for up to `exact_up_to` points and beyond
-        that 0.03, the cutoff of the singular values, or 0.003 for local linear fits. 0 means that
-        the matrix itself is used for any number of points.
+        that 0.03, the cutoff of the singular values (0.045 if that takes more than 500 columns, as
+        it does from the sixth coordinate of digits on), or 0.003 for local linear fits. 0 means
+        that the matrix itself is used for any number of points.
     max_columns : int, default=5000
         Maximum number of columns of the low-rank factor for more than `exact_up_to` points. If it
         does not reach `tol`, a warning states what is left out.
     exact_up_to : int, default=4000
         Number of points up to which the matrix itself is used if n/2 columns do not reach `tol`.
+    sample_size : int, default=None
+        Number of points from which the low-rank matrix is computed; the functions that it predicts
+        are then evaluated at all points. Isolated points are preferred, and each sampled point
+        counts for those that it represents. None means all points if `tol` is given or there are
+        at most `exact_up_to` points, and beyond that 30 times the trace of the smoother, at least
+        4000: about 4000 for up to nine and 5000 for ten coordinates of digits.
 
     Examples
     --------
@@ -72,6 +83,7 @@ class KernelSmoother:
     tol: float | None = None
     max_columns: int = 5000
     exact_up_to: int = 4000
+    sample_size: int | None = None
 
     def __post_init__(self) -> None:
         check_option("local_fit", self.local_fit, LOCAL_FITS)
@@ -82,10 +94,19 @@ class KernelSmoother:
             check_nonnegative("tol", self.tol)
         check_count("max_columns", self.max_columns, 2)
         check_count("exact_up_to", self.exact_up_to, 0)
+        if self.sample_size is not None:
+            check_count("sample_size", self.sample_size, 2)
 
     def weights(self, mass: Array) -> Array:
         """Weight of each point."""
         return mass if self.point_weights == "mass" else np.ones(len(mass))
+
+    def sample(self, Z: Array, weights: Array) -> PointSample:
+        """The points from which a low-rank matrix is computed."""
+        n = len(Z)
+        if self.sample_size is None and (self.tol is not None or n <= self.exact_up_to):
+            return PointSample.all(n)
+        return sampled_points(Z, weights, self.sample_size)
 
     def tolerance(self, n: int) -> float:
         """Largest eigenvalue that may be left out for n points."""
@@ -94,6 +115,11 @@ class KernelSmoother:
         if n <= self.exact_up_to:
             return 1e-8
         return 0.1 * CUTOFF if self.linear else CUTOFF
+
+    @property
+    def tolerance_of_many(self) -> float:
+        """The same for factors of more than 500 columns, if it is larger."""
+        return 1.5 * CUTOFF if self.tol is None and not self.linear else 0.0
 
     @property
     def linear(self) -> bool:
@@ -155,10 +181,15 @@ def smoother_functions(
     tol = smoother.tolerance(n)
     if tol > 0 and n > factor_from:
         columns = n // 2 if n <= smoother.exact_up_to else min(n, smoother.max_columns)
-        factor = kernel_factor(Z, w, tol, _columns_in_memory(columns, n, q, smoother))
+        sample = smoother.sample(Z, w)
+        rows = sample.rows
+        columns = _columns_in_memory(min(columns, len(rows)), len(rows), q, smoother)
+        many = smoother.tolerance_of_many if n > smoother.exact_up_to else 0.0
+        represented = w[rows] * sample.counts
+        factor = kernel_factor(Z[rows], represented, tol, columns, tol_of_many=many)
         if factor.left_out <= tol or n > smoother.exact_up_to:
-            _warn_if_inaccurate(factor, tol, q)
-            return _from_factor(factor, points)
+            _warn_if_inaccurate(factor, max(tol, many), q)
+            return _from_factor(factor, sample, points)
     remedy = "pass smoother=KernelSmoother(tol=0.03)"
     plan_matrix((n, n), 40, f"the smoother of {n} points as a matrix", remedy)
     return _from_matrix(gaussian_kernel(Z, Z), points)
@@ -188,25 +219,44 @@ class _Points:
         return SmootherFunctions(V / np.sqrt(self.mass)[:, None], np.sqrt(squares))
 
 
-def _from_factor(factor: KernelFactor, points: _Points) -> SmootherFunctions:
-    """The functions of P B^{-1/2} ≈ A Xᵀ with A and X made of the columns of the factor."""
-    L, Z, w, linear = factor.L, points.Z, points.weights, points.smoother.linear
+def _from_factor(factor: KernelFactor, sample: PointSample, points: _Points) -> SmootherFunctions:
+    """The functions of P B^{-1/2} ≈ A Xᵀ, with A and X made of the columns of the factor.
+
+    The factor is that of the sampled points; the functions are evaluated at all points.
+    """
+    rows, linear = sample.rows, points.smoother.linear
+    L, Z, w = factor.L, points.Z[rows], points.weights[rows] * sample.counts
     constant, slope = _fit(lambda X: factor.smoothed(w, X), Z, linear)
+    represented = np.sqrt(sample.counts)[:, None]
+    A = _scaled_columns(L, represented * np.column_stack([constant, slope]))
+    terms = np.column_stack([np.ones(len(rows)), Z]) if linear else np.ones((len(rows), 1))
+    X = _scaled_columns(L, represented * points.root[rows, None] * terms)
+    # What L Lᵀ lacks on the diagonal is known.
+    own = constant + (slope * Z).sum(axis=1) if linear else constant
+    diagonal = own * factor.residual * points.root[rows]
+    squares, E = singular_coefficients(A, X, diagonal, points.cut, points.most)
+    # L = K(points, pivots) R⁻¹, where R is upper triangular: Rᵀ are the rows of L at the pivots.
+    R, blocks = L[factor.pivots].T, np.split(E, terms.shape[1])
+    T = np.vstack([solve_triangular(R, block, check_finite=False) for block in blocks])
+    shape = (len(points.Z), len(squares))
+    remedy = "compute fewer coordinates, or pass a larger bandwidth"
+    plan_matrix(shape, 24, f"the {shape[1]} functions that {shape[0]} points predict", remedy)
+    values = np.empty(shape, dtype=L.dtype)
+    for block in row_blocks(len(values), 2 * len(T)):
+        columns = gaussian_kernel(points.Z[block], Z[factor.pivots], L.dtype.type)
+        if linear:
+            columns = np.hstack([columns, _scaled_columns(columns, points.Z[block])])
+        np.matmul(columns, T, out=values[block])
+    values *= (points.weights / points.mass).astype(L.dtype)[:, None]
+    return SmootherFunctions(values, np.sqrt(squares))
 
-    def columns(first: Array, others: Array) -> Array:
-        scales = [first, *others.T] if linear else [first]
-        return np.hstack([s.astype(L.dtype)[:, None] * L for s in scales])
 
-    A = columns(constant, slope)
-    # AᵀA = WᵀW, so the singular vectors are those of X Wᵀ.
-    W = _rank_revealing(A.T @ A).astype(L.dtype)
-    del A
-    X = columns(points.root, points.root[:, None] * Z)
-    H = (W @ (X.T @ X) @ W.T).astype(np.float64)
-    # Relative to the cutoff, directions far below what the factor leaves out are negligible.
-    negligible = max(1e-5, 0.03 * min(1.0, factor.left_out / points.cut) ** 2)
-    squares, E = _leading((H + H.T) / 2, points.cut, points.most, negligible=negligible)
-    return points.functions(X @ (W.T @ (E / np.sqrt(squares)).astype(L.dtype)), squares)
+def _scaled_columns(L: Array, scales: Array) -> Array:
+    """The columns of L with rows scaled by each column of `scales`."""
+    scales = scales.astype(L.dtype)
+    if scales.shape[1] == 1:
+        return scales * L
+    return np.hstack([s[:, None] * L for s in scales.T])
 
 
 def _from_matrix(K: Matrix, points: _Points) -> SmootherFunctions:
@@ -222,10 +272,12 @@ def _from_matrix(K: Matrix, points: _Points) -> SmootherFunctions:
     else:
         S = K * (constant[:, None] + (slope @ Z.T if linear else 0.0)) * root
     if sparse.issparse(S) and len(Z) > points.smoother.exact_up_to:
-        squares, V = _leading_of_sparse(S, points.cut, points.most)
+        squares, V = leading_of_sparse(S, points.cut, points.most)
     else:
         G = S.T @ S
-        squares, V = _leading(G.toarray() if sparse.issparse(G) else G, points.cut, points.most)
+        squares, V = leading_of_gram(
+            G.toarray() if sparse.issparse(G) else G, points.cut, points.most
+        )
     return points.functions(V, squares)
 
 
@@ -238,43 +290,6 @@ def _sparse_kernel(Z: Array, k: int) -> sparse.csr_array:
         K[least[:, None] > K] = 0.0
         blocks.append(sparse.csr_array(K))
     return sparse.csr_array(sparse.vstack(blocks))
-
-
-def _rank_revealing(G: Array, rounding: float = 1e-7) -> Array:
-    """W (k, m) with G ≈ WᵀW, from a Cholesky factor with pivoting."""
-    G = G.astype(np.float64, copy=False)
-    R, order, rank, _ = dpstrf(G, tol=rounding * float(G.diagonal().max()))
-    W = np.empty((rank, len(G)))
-    W[:, order - 1] = np.triu(R)[:rank]
-    return W
-
-
-def _leading(
-    G: Array, cut: float, most: int, *, large: int = 500, negligible: float = 1e-5
-) -> tuple[Array, Array]:
-    """Eigenpairs of G above cut² times the largest eigenvalue, at most `most`, largest first.
-
-    Above order `large`, directions below `negligible` times the cutoff are removed first, which
-    takes less time than a decomposition.
-    """
-    W = _rank_revealing(G, negligible * cut**2) if len(G) > large else None
-    values, V = eigh(G if W is None else W @ W.T, check_finite=False)
-    kept = values > cut**2 * values[-1]
-    values, V = values[kept][::-1][:most], V[:, kept][:, ::-1][:, :most]
-    return values, V if W is None else W.T @ (V / np.sqrt(values))
-
-
-def _leading_of_sparse(S: sparse.csr_array, cut: float, most: int) -> tuple[Array, Array]:
-    """The same for SᵀS of a large sparse S, without forming it."""
-    n, k, T = S.shape[0], 64, sparse.csr_array(S.T)
-    gram = LinearOperator((n, n), matvec=lambda x: T @ (S @ x), dtype=np.float64)
-    while True:
-        k = min(k, n - 1)
-        values, V = eigsh(gram, k, which="LA", v0=np.ones(n))
-        kept = values > cut**2 * values[-1]
-        if not kept[0] or k >= min(most, n - 1):
-            return values[kept][::-1][:most], V[:, kept][:, ::-1][:, :most]
-        k *= 2
 
 
 def _columns_in_memory(columns: int, n: int, q: int, smoother: KernelSmoother) -> int:

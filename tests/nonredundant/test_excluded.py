@@ -1,0 +1,38 @@
+"""Many constraints in single precision give the solution of those in double precision."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manifoldry.eigen import Lanczos, SpectralProblem
+from manifoldry.nonredundant.excluded import excluding
+
+
+@pytest.fixture
+def problem():
+    n = 400
+    L = sp.diags_array([-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1)], offsets=[-1, 0, 1])
+    mass = np.linspace(1, 2, n)
+    given = np.sin(np.arange(n))
+    return SpectralProblem(L, end="smallest", mass=mass, bounds=(0, 4), constraint=given)
+
+
+def test_many_functions_are_excluded_in_single_precision(problem):
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((problem.n, 2))
+    functions = rng.standard_normal((problem.n, 80)) / 20
+    functions[:, 0] = F[:, 0] / 20 + 1e-3 * functions[:, 1]  # nearly an earlier coordinate
+    double = excluding(problem, F, functions)
+    single = excluding(problem, F, functions.astype(np.float32))
+    assert double.constraint.dtype == np.float64
+    assert single.constraint.dtype == np.float32
+    f, g = (Lanczos().solve(p, 1, np.random.default_rng(0)).vectors[:, 0] for p in (double, single))
+    np.testing.assert_allclose(g, f, atol=1e-4)
+    weighted = problem.mass * g
+    assert np.abs(np.column_stack([problem.constraint, F]).T @ weighted).max() < 1e-4
+    assert np.abs(functions.T @ weighted).max() < 1e-4
+
+
+def test_few_functions_are_excluded_in_double_precision(problem):
+    F, functions = np.ones((problem.n, 1)), np.eye(problem.n, 5, dtype=np.float32)
+    assert excluding(problem, F, functions).constraint.dtype == np.float64
