@@ -64,7 +64,7 @@ class ShiftedInverse:
             self.M = sp.csr_array(sign * (A - shift * sp.eye_array(n)))
             self._sparse: Matrix = (
                 SparseCholesky(self.M)
-                if n > cholesky_from
+                if n > cholesky_from and A.nnz < 2**31  # our indices have 32 bits
                 else _definite_lu(self.M.tocsc(), skip_pivot_check=skip_pivot_check)
             )
         else:
