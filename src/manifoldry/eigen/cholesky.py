@@ -90,10 +90,10 @@ class SparseCholesky:
 
     def solve(self, X: Array) -> Array:
         """Return M⁻¹ X."""
-        from manifoldry.eigen.compiled_fronts import solve_factor
+        from manifoldry.eigen.compiled_fronts import solve_factored
 
         Y = np.ascontiguousarray(X.reshape(len(X), -1)[self.order].T, dtype=np.float64)
-        solve_factor(*self._arrays, Y)
+        solve_factored(*self._arrays, Y)
         out = np.empty(X.shape)
         out.reshape(len(X), -1)[self.order] = Y.T
         return out

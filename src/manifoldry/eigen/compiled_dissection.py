@@ -60,7 +60,7 @@ def breadth_first_order(indptr, indices):
 
 
 @compiled
-def steps_to_level(
+def count_steps(
     indptr, indices, part, own, depth, low, high, sources, follow, before, steps, states
 ):  # fmt: skip
     """Steps from the sources to each state of a path; return those to a level above `high`, or 0.
@@ -187,7 +187,7 @@ def separate(
     while True:  # Dinic's algorithm
         for at in range(first, end):
             steps[queue[at], 0] = steps[queue[at], 1] = -1
-        reached = steps_to_level(
+        reached = count_steps(
             indptr, indices, part, own, depth, low, high, queue[first:last], follow, before, steps,
             stack,
         )  # fmt: skip

@@ -19,7 +19,7 @@ compiled = cached_njit(nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp
 
 
 @compiled
-def sort(values):
+def shell_sort(values):
     """Sort an array in place by Shell's method; np.sort would take seconds to compile."""
     gap = len(values) // 2
     while gap > 0:
@@ -70,7 +70,7 @@ def symbolic(indptr, indices, starts, lows):
                     mark[j] = node
                     rows[size] = j
                     size += 1
-        sort(rows[first:size])
+        shell_sort(rows[first:size])
         row_starts[node + 1] = size
         n_children[node] = n_pending - children
         pending[children] = node
@@ -175,7 +175,7 @@ def factorize(
 
 
 @compiled
-def solve_factor(factor, starts, rows, row_starts, factor_starts, X):
+def solve_factored(factor, starts, rows, row_starts, factor_starts, X):
     """Overwrite X, (n_columns, n), by the solution of L Lᵀ Y = X."""
     n_columns = len(X)
     n_nodes = len(starts) - 1

@@ -65,7 +65,7 @@ class ShiftedInverse:
             self.M = M.T  # the same, by rows
             self._sparse: Matrix = (
                 SparseCholesky(self.M)
-                if n > cholesky_from
+                if n > cholesky_from and A.nnz < 2**31  # our indices have 32 bits
                 else _definite_lu(M, skip_pivot_check=skip_pivot_check)
             )
         else:
