@@ -95,6 +95,8 @@ def test_residuals_of_a_factor_are_bounds():
     np.testing.assert_allclose(found.values, exact[:3], rtol=1e-12)
     np.testing.assert_allclose(found.computed, exact[:8], rtol=1e-10)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-12)
+    beyond = Dense().solve_with_extra(problem, 10, 5, np.random.default_rng(0)).computed
+    np.testing.assert_allclose(beyond, [*exact, 0, 0, 0, 0], atol=1e-12)
     # With a perturbed FᵀF the residuals are not those of rounding.
     rough = Gram(F)
     noise = rng.normal(size=(12, 12)) * 1e-3

@@ -267,9 +267,9 @@ def test_the_free_memory_is_read_for_large_arrays_only(monkeypatch):
     """Reading it takes longer than most steps of a fit to a hundred points."""
     read = []
     monkeypatch.setattr(validation, "available_memory", lambda: read.append(1))
-    plan_memory(2.0**24, "a matrix", "use less")
+    plan_memory(2.0**27, "a matrix", "use less")
     assert not read
-    plan_memory(2.0**24 + 1, "a matrix", "use less")
+    plan_memory(2.0**27 + 1, "a matrix", "use less")
     assert read
 
 

@@ -127,7 +127,8 @@ class Dense(PairSolver):
         squares, C = (end.from_end(part) for part in np.linalg.eigh(U.T @ U))
         U, W, sigma = U @ C, W @ C, np.sqrt(squares)
         residuals = np.linalg.norm(F.times_transpose(U) - W * squares, axis=0) * sigma[0] / sigma
-        values = np.concatenate([squares, values[k + 1 :]])
+        zeros = np.zeros(min(k + 1 + extra, standard.dimension) - count)  # beyond the rank of F
+        values = np.concatenate([squares, values[k + 1 :], zeros])
         spectrum = verified(
             problem, standard, k, values, U / sigma, residuals, extra, norm=values[0]
         )

@@ -223,7 +223,7 @@ def _fill(A: Matrix, rows: Matrix) -> float:
     # Only the pattern matters for the fill-in; the values make the matrix diagonally dominant.
     pattern.data[:] = -1.0
     dominant = _with_diagonal(pattern, np.diff(pattern.indptr) + 2.0)
-    return _definite_lu(dominant, skip_pivot_check=True).nnz / 2  # those of L and of U
+    return float(_definite_lu(dominant, skip_pivot_check=True).L.nnz)
 
 
 def _with_diagonal(A: Matrix, added: Array | float) -> sp.csc_array:
