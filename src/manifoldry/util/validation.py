@@ -23,8 +23,8 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 ROUNDING = 1e-6
 # A matrix of all pairs of more points is announced by a warning before it is computed.
 ANNOUNCED_ABOVE = 20_000
-# Plans of so few bytes (128 MB) are not compared with the free memory: to read how much is free takes
-# half a millisecond, which is a quarter of the time of a fit to a hundred points.
+# Plans of so few bytes (128 MB) are not compared with the free memory: to read how much is free
+# takes half a millisecond, which is a quarter of the time of a fit to a hundred points.
 SMALL_PLAN = 2**27
 
 
