@@ -36,6 +36,7 @@ TASKS = {
     "Spectral embedding": (
         Task("Laplacian eigenmaps, 1797 digits", "embed-laplacian-digits"),
         Task("Laplacian eigenmaps, MNIST 10 000", "embed-laplacian-mnist-10k"),
+        Task("Laplacian eigenmaps, roll 60 000", "fit-laplacian-roll"),
         Task("eigenvectors of a graph, roll 100 000", "laplacian-roll-2"),
         Task("eigenvectors of a graph, MNIST 70 000", "laplacian-mnist-2"),
         Task("LLE, roll 2000", "local-lle-2k"),

@@ -155,6 +155,11 @@ MANY_FEATURES = (
     Contestant("scikit-learn brute", sklearn, "scikit-learn", {"algorithm": "brute"}),
     Contestant("sgemm alone", sgemm, aside=True),
 )
+# At 70 000 points: without those that take minutes and are never the best of equal recall.
+MOST_POINTS = tuple(
+    c for c in MANY_FEATURES
+    if c.name not in ("faiss NNDescent", "scikit-learn brute", "sgemm alone")
+)  # fmt: skip
 FEW_FEATURES = (
     Contestant("NeighborGraph", ours),
     Contestant("scipy cKDTree", kdtree, "scikit-learn"),
@@ -171,7 +176,7 @@ def _workload(name, what, make, n, contestants, **options):
 
 WORKLOADS = [
     _workload("knn-mnist-5k", "5000 digits × 784", mnist, 5000, MANY_FEATURES, quick=True),
-    _workload("knn-mnist", "MNIST, 70 000 × 784", mnist, None, MANY_FEATURES, timeout=900),
+    _workload("knn-mnist", "MNIST, 70 000 × 784", mnist, None, MOST_POINTS, timeout=900),
     _workload("knn-roll-50k", "a Swiss roll of 50 000", roll, 50_000, FEW_FEATURES, quick=True),
     _workload("knn-roll", "a Swiss roll of 1 000 000", roll, 1_000_000, FEW_FEATURES),
 ]
