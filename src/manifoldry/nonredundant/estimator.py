@@ -107,8 +107,9 @@ class NonRedundant(
     smoother : {"nadaraya_watson", "local_linear"} or KernelSmoother, default="nadaraya_watson"
         Only for ``criterion="prediction"``: local means or local linear fits. Pass a
         :class:`manifoldry.nonredundant.KernelSmoother` to set the accuracy (by default the n × n
-        matrix up to 4000 points, and beyond that one of low rank that leaves out no eigenvalue
-        above 0.03; `fit` warns if that is not reached), or for the published smoother, with equal
+        matrix up to 4000 points; beyond that one of low rank, from a sample of at least 4000
+        points, that leaves out no eigenvalue above 0.03, or 0.045 if that takes more than 500
+        columns; `fit` warns if that is not reached), or for the published smoother, with equal
         weights of all points or restricted to nearest neighbors.
     eigen_solver : str or EigenSolver, default=None
         Eigensolver; see :func:`manifoldry.eigen.resolve_solver`. None means that of `estimator`.

@@ -14,16 +14,16 @@ from manifoldry.util.validation import row_blocks
 
 # Number of functions from which on products with them dominate, so that half the time counts.
 _SINGLE_FROM = 64
-# Squared distance from the other constraints below which a unit function counts as one of them.
-_DEPENDENT = 1e-2
+# Squared distances of unit functions from the other constraints: close to them, and dependent.
+_CLOSE, _DEPENDENT = 1e-2, 1e-6
 
 
 def excluding(problem: SpectralProblem, F: Array, values: Array) -> SpectralProblem:
     """The problem restricted to functions orthogonal to the columns of `F` and of `values`.
 
     If `values` (columns of about unit length) are in single precision and more than 64, so are the
-    constraints. Functions within a distance of 0.1 of the span of `F` and the other constraints are
-    then left out, since their remainder would consist of rounding errors to 1e-5.
+    constraints. Functions within a distance of 0.001 of the span of `F` and the other constraints
+    are then left out.
     """
     root = np.ones(problem.n) if problem.mass is None else np.sqrt(problem.mass)
     given = [C for C in (problem.constraint, F) if C is not None]
@@ -32,14 +32,17 @@ def excluding(problem: SpectralProblem, F: Array, values: Array) -> SpectralProb
     deflated = np.empty((problem.n, 0)) if problem.deflate is None else problem.deflate
     deflated = orthonormal_basis(root[:, None] * deflated)
     known = orthonormal_basis(root[:, None] * np.hstack(given), beyond=deflated)
-    known = known.astype(np.float32)
     scale = root.astype(np.float32)[:, None]
-    C = scale * values
-    C -= known @ (known.T @ C)
+    low, C = known.astype(np.float32), scale * values
+    C -= low @ (low.T @ C)
     distances, V = eigh(_gram(C), check_finite=False)
-    kept = distances > _DEPENDENT
+    # What remains of functions close to the others is small: it is computed in double precision.
+    close = (distances <= _CLOSE) & (distances > _DEPENDENT)
+    remainders = (scale * (values @ V[:, close].astype(np.float32))).astype(np.float64)
+    known = orthonormal_basis(remainders, beyond=known)[:, deflated.shape[1] :]
+    kept = distances > _CLOSE
     C = C @ (V[:, kept] / np.sqrt(distances[kept])).astype(np.float32)
-    columns = np.hstack([known[:, deflated.shape[1] :], C])
+    columns = np.hstack([known.astype(np.float32), C])
     columns /= scale
     return replace(problem, constraint=columns)
 

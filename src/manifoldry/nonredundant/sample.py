@@ -13,7 +13,7 @@ from manifoldry.util.validation import row_blocks
 # Points drawn to estimate the totals of the kernel: first by weight, then by their share.
 _DRAWS = (300, 1000)
 # Number of sampled points per unit of the smoother's trace, and the smallest number.
-_PER_TRACE, _SMALLEST_SAMPLE = 30, 4000
+_PER_TRACE, _SMALLEST_SAMPLE = 40, 4000
 # Part of the sample drawn by weight, so that no sampled point represents too many others.
 _BY_WEIGHT = 0.2
 
@@ -36,7 +36,7 @@ def sampled_points(Z: Array, weights: Array, size: int | None = None) -> PointSa
 
     Points are drawn with probabilities mostly proportional to their share in the smoother's trace,
     w_j / Σ_k k_jk w_k, so that isolated points, which have functions of their own, are not missed.
-    None means 30 times the trace (the number of functions above the cutoff is three to five times
+    None means 40 times the trace (the number of functions above the cutoff is three to five times
     the trace), at least 4000.
     """
     n, rng = len(Z), np.random.default_rng(0)
