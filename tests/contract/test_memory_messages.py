@@ -102,6 +102,11 @@ ANNOUNCED = {
     "KernelPCA": (lambda X: KernelPCA().fit(X), "fit a sample"),
     "ClassicalMDS": (lambda X: ClassicalMDS(metric="cityblock").fit(X), "fit a sample"),
     "Isomap": (lambda X: Isomap().fit(X), "n_landmarks"),
+    "Isomap, dense": (lambda X: Isomap(eigen_solver="dense").fit(X), "n_landmarks"),
+    "Laplacian, dense": (
+        lambda X: LaplacianEigenmaps(eigen_solver=Dense(planned_above=10)).fit(X),
+        "eigen_solver='auto'",
+    ),
     "SpectralEmbedding": (lambda X: SpectralEmbedding(affinity="rbf").fit(X), "affinity="),
     "nearly full graph": (lambda X: LaplacianEigenmaps(n_neighbors=40).fit(X), "fewer neighbors"),
     "repulsion by distances": (

@@ -422,7 +422,7 @@ def test_more_coordinates_than_directions_warn():
     with pytest.warns(RankWarning, match="pass n_components=2 or .auto. to stop before them"):
         NonRedundant(LE, 4).fit(X)
     line = np.linspace(0, 1, 300)[:, None]
-    with pytest.warns(RankWarning, match="coordinates 1 .* are redundant or noise"):
+    with pytest.warns(RankWarning, match="coordinate 1 .* is redundant or noise: coordinate 1 "):
         NonRedundant(LE, 2).fit(line)
 
 

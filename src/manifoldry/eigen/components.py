@@ -58,11 +58,13 @@ def _single_point_spectrum(k: int) -> Spectrum:
     return Spectrum(np.zeros(k), np.zeros((1, k)), np.zeros(k), np.zeros(k), np.nan, 0.0)
 
 
-def check_pairs_memory(problem: SpectralProblem, k: int, vectors: int) -> None:
+def check_pairs_memory(
+    problem: SpectralProblem, k: int, vectors: int, counted_by: str = "n_components"
+) -> None:
     """Raise MemoryError if the vectors needed to compute k pairs do not fit into memory."""
     needed = 8.0 * problem.n * vectors
     what = f"computing {k} coordinates of {problem.n} points"
-    plan_memory(needed, what, "pass a smaller n_components")
+    plan_memory(needed, what, f"pass a smaller {counted_by}")
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,15 @@ class ComponentSolver:
         little and show the spectral gap.
     basis : int
         Smallest number of basis vectors that iterative solvers keep in memory.
+    counted_by : str
+        The parameter that says how many pairs there are, for messages.
     """
 
     solver: str | EigenSolver = "auto"
     cheap_order: int = 2000
     extra_pairs: int = 8
     basis: int = 40
+    counted_by: str = "n_components"
 
     def solve(self, problems: list[SpectralProblem], k: int, rng: np.random.Generator) -> Spectra:
         """Compute min(k, n − 1) pairs of each problem of n points; the constant is excluded."""
@@ -102,5 +107,6 @@ class ComponentSolver:
         extra = (
             self.extra_pairs if solver.extra_pairs_are_cheap and order <= self.cheap_order else 0
         )
-        check_pairs_memory(problem, k, max(self.basis, 3 * (k + extra)))
+        vectors = max(self.basis, 3 * (k + extra))
+        check_pairs_memory(problem, k, vectors, self.counted_by)
         return solver.solve_with_extra(problem, k, extra, rng)

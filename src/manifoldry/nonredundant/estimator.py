@@ -94,7 +94,9 @@ class NonRedundant(
           still has an error below 0.95, ``"prediction"`` with ``bandwidth="auto"`` is also tried.
           In Laplacian eigenmaps of more than 5000 points the penalized energy of a coordinate is
           within 1 % of the least possible one, by an estimate from the residuals that is too high
-          (on digits at most 0.05 % was measured), if ``eigen_solver="auto"``; pass
+          (on digits at most 0.05 % was measured), if ``eigen_solver="auto"``. That holds for each
+          weight of the penalty; from about the fourth coordinate on another ``random_state`` may
+          lead to another weight, and `residuals_` may exceed `gaps_`. Pass
           ``eigen_solver=manifoldry.eigen.Auto()`` for accurate eigenvectors.
         - ``"prediction"``: a kernel smoother predicts zero for it from the earlier coordinates
           (Blau & Michaeli 2017). This separates clusters with fewer coordinates; use it to compute
@@ -380,12 +382,18 @@ def _can_be_posed(estimator: Any) -> bool:
 
 
 def _warn_if_redundant(solver: SequentialSolver, sequence: CoordinateSequence | None) -> None:
-    """Warn if coordinates are redundant or noise; see :meth:`SequentialSolver.is_informative`."""
-    count = len(sequence.coordinates) if sequence else 0
-    redundant = [i for i in range(1, count) if sequence and not solver.is_informative(sequence, i)]
-    if redundant:
+    """Warn if coordinates are redundant or noise; see :meth:`SequentialSolver.fault`."""
+    if sequence is None:
+        return
+    found = {i: solver.fault(sequence, i) for i in range(1, len(sequence.coordinates))}
+    faults = {i: fault for i, fault in found.items() if fault is not None}
+    if faults:
+        numbers = ", ".join(map(str, faults))
+        which = f"coordinate {numbers}" if len(faults) == 1 else f"coordinates {numbers}"
+        first = min(faults)
         warn(
-            f"coordinates {', '.join(map(str, redundant))} (counted from 0) are redundant or "
-            f"noise; pass n_components={min(redundant)} or 'auto' to stop before them",
+            f"{which} (counted from 0) {'is' if len(faults) == 1 else 'are'} redundant or noise: "
+            f"coordinate {first} {faults[first]}; pass n_components={first} or 'auto' to stop "
+            f"before {'it' if len(faults) == 1 else 'them'}",
             RankWarning,
         )

@@ -164,7 +164,10 @@ class ConstrainedMinimizer:
             next_value=float(found.values[1]),
             norm=self.minimizer.standard.norm,
             solver=type(self.minimizer).__name__,
-            reason=f"relative errors of energies at most {tol:.2g}, by estimate",
+            reason=(
+                f"relative errors of energies at most {tol:.2g}, by estimate; residuals are those "
+                "of energies near the least one, and may exceed gaps"
+            ),
             acceptance=Acceptance(angle=angle),
         )
 

@@ -173,21 +173,24 @@ class SequentialSolver:
 
     def is_informative(self, sequence: CoordinateSequence, i: int) -> bool:
         """Whether coordinate i ≥ 1 is unpredictable, smooth and not negligible."""
-        problem, first, coordinate = (
-            sequence.problem,
-            sequence.coordinates[0],
-            sequence.coordinates[i],
-        )
-        if (
-            coordinate.error < self.min_error
-            or (coordinate.earlier_fraction or 0.0) > self.max_earlier_fraction
-        ):
-            return False
+        return self.fault(sequence, i) is None
+
+    def fault(self, sequence: CoordinateSequence, i: int) -> str | None:
+        """What makes coordinate i ≥ 1 redundant or noise, in words; None if it is neither."""
+        problem, coordinate = sequence.problem, sequence.coordinates[i]
+        if coordinate.error < self.min_error:
+            return f"can be predicted from those before it to {coordinate.error:.2f} of its spread"
+        along = coordinate.earlier_fraction or 0.0
+        if along > self.max_earlier_fraction:
+            return f"has {along:.0%} of its energy along earlier gradients"
         if problem.largest:
-            least = self.min_variance * rayleigh_quotient(problem, first.f)
-            if rayleigh_quotient(problem, coordinate.f) <= max(least, 0.0):
-                return False
-        return roughness(sequence.graph_problem.weights, coordinate.f) <= self.max_roughness
+            variance = rayleigh_quotient(problem, coordinate.f)
+            first = rayleigh_quotient(problem, sequence.coordinates[0].f)
+            if variance <= max(self.min_variance * first, 0.0):
+                return f"has {max(variance, 0.0) / first:.1%} of the variance of the first"
+        if roughness(sequence.graph_problem.weights, coordinate.f) > self.max_roughness:
+            return "varies between neighbors like noise"
+        return None
 
 
 def without_constant(problem: SpectralProblem, rounding: float = 1e-10) -> SpectralProblem:

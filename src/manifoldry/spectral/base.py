@@ -13,7 +13,6 @@ from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning, warn
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator
-from manifoldry.util.memory import memory_remedy
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, Matrix
 
@@ -37,12 +36,11 @@ class SpectralEmbedder(Embedder):
 
     def _fit(self, X: Any) -> None:
         posed = self._pose_input(X)
-        solver = ComponentSolver("auto" if self.eigen_solver is None else self.eigen_solver)
+        chosen = "auto" if self.eigen_solver is None else self.eigen_solver
+        solver = ComponentSolver(chosen, counted_by=self._dimension_parameter)
         # Without a seed every fit uses the same start vectors.
         rng = as_generator(self.random_state, unset=0)
-        with memory_remedy(f"pass a smaller {self._dimension_parameter}"):
-            spectra = solver.solve(posed.problems, self.n_components_, rng)
-        self.adopt(posed, spectra)
+        self.adopt(posed, solver.solve(posed.problems, self.n_components_, rng))
 
     def pose(self, X: Any) -> Posed:
         """Return the eigenproblem of this method for `X`.

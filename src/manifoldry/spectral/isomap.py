@@ -33,7 +33,7 @@ from manifoldry.util.validation import plan_memory, power_of_two_scale, row_bloc
 # Number of points above which the centered matrix is not stored beside the distances.
 IMPLICIT_ABOVE = 4096
 
-FEWER_TARGETS = "pass n_landmarks to use fewer points"
+FEWER_TARGETS = "pass n_landmarks, to which distances are then computed"
 
 
 @shared_docs
@@ -183,9 +183,8 @@ class Isomap(SpectralEmbedder):
     def _geodesics(self, graph: NeighborGraph, components: list[IntArray]) -> Geodesics:
         """Compute geodesic distances to the landmarks of each connected component."""
         if self.n_landmarks is None:
-            if not self._is_dense:  # a dense solver warns of large matrices itself
-                n_matrices = self._n_matrices(graph.n_query, [len(rows) for rows in components])
-                check_gram_memory(graph.n_query, n_matrices, remedy=FEWER_TARGETS)
+            n_matrices = self._n_matrices(graph.n_query, [len(rows) for rows in components])
+            check_gram_memory(graph.n_query, n_matrices, remedy=FEWER_TARGETS)
             return Geodesics.of(graph)
         counts = [self._landmark_count(len(rows), graph.n_query) for rows in components]
         check_gram_memory(max(counts), remedy="pass a smaller n_landmarks")
