@@ -5,7 +5,7 @@ of them) in turn by both packages, warm and in one thread, and prints medians of
 second table has the ratios for other data.
 """
 
-import sys
+import argparse
 import time
 import warnings
 from collections import defaultdict
@@ -202,4 +202,6 @@ def main(n=None):
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    parser = argparse.ArgumentParser(description="Times of small fits beside scikit-learn's.")
+    parser.add_argument("n", nargs="?", type=int, help="number of digits (default: all 1797)")
+    main(parser.parse_args().n)
