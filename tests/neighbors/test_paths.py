@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from manifoldry import NeighborGraph
 from manifoldry.neighbors import paths, shortest_paths
@@ -59,3 +60,16 @@ def test_load_of_edges_and_paths_that_use_them(trees):
     assert np.array_equal(trees.edge_loads(ends), load)
     assert np.array_equal(trees.using(ends), using)
     assert np.array_equal(trees.load(using), counted)
+
+
+def test_equally_short_paths_are_chosen_alike_whatever_was_searched_before(monkeypatch):
+    """Compiled code chooses others than scipy, so earlier work must not decide which is used."""
+    n = 12
+    chain = sparse.diags_array([np.ones(n - 1)] * 2, offsets=[-1, 1])
+    grid = sparse.csr_array(sparse.kronsum(chain, chain))
+    sources = np.arange(n * n)
+    before = PathTrees.of(grid, sources).predecessors
+    monkeypatch.setattr(shortest_paths, "COMPILE_NEXT_ABOVE_WORK", 0)
+    monkeypatch.setattr(shortest_paths, "_work_of_scipy", 2.0**30)
+    assert shortest_paths.uses_compiled_paths(grid, len(sources))
+    assert np.array_equal(PathTrees.of(grid, sources).predecessors, before)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry.neighbors.shortest_paths import CompiledPaths, uses_compiled_paths
+from manifoldry.neighbors.shortest_paths import CompiledPaths, is_much_work
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads, run_on_rows
 from manifoldry.util.typing import Array, IntArray
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 
 # Number of points above which paths are counted, and edges examined, by compiled code. It saves 0.1
 # to 0.3 s there, but compiling it takes two seconds once, and loading it half a second in each
-# process. The search for paths has its own limit, `uses_compiled_paths`.
+# process. The search for paths has its own limit, `COMPILE_ABOVE_WORK`.
 COMPILE_ABOVE_POINTS = 3000
 
 
@@ -48,7 +48,8 @@ class PathTrees:
     @classmethod
     def of(cls, lengths: sparse.csr_array, sources: IntArray) -> "PathTrees":
         """Compute the shortest paths for a symmetric matrix of edge lengths."""
-        if not uses_compiled_paths(lengths, len(sources)):
+        # By the work of this search alone: of equally short paths, scipy chooses others.
+        if not is_much_work(lengths, len(sources)):
             return cls(*dijkstra(lengths, indices=sources, return_predecessors=True))
         search = CompiledPaths.of(lengths)
         found = map_threads(partial(search.tree, with_predecessors=True), sources)

@@ -19,7 +19,8 @@ from manifoldry.util.validation import row_blocks
 COMPILE_ABOVE_WORK = 2**25
 
 # If all searches of this process together exceed that number, compiled code is used for further
-# ones above this number, for which scipy takes about 10 ms.
+# ones above this number, for which scipy takes about 10 ms. Threads may miss some of each other's
+# work; lengths do not depend on it.
 COMPILE_NEXT_ABOVE_WORK = 2**20
 _work_of_scipy = 0.0
 
@@ -28,14 +29,19 @@ _work_of_scipy = 0.0
 BYTES_TOGETHER = 256
 
 
+def is_much_work(lengths: sparse.csr_array, n_sources: int) -> bool:
+    """Whether there are enough sources and edges in one call for compiled code."""
+    return float(n_sources) * lengths.nnz > COMPILE_ABOVE_WORK
+
+
 def uses_compiled_paths(lengths: sparse.csr_array, n_sources: int) -> bool:
     """Whether there are enough sources and edges for compiled code, in this and earlier calls.
 
     The lengths of the paths do not depend on it.
     """
-    work = float(n_sources) * lengths.nnz
-    if work > COMPILE_ABOVE_WORK:
+    if is_much_work(lengths, n_sources):
         return True
+    work = float(n_sources) * lengths.nnz
     return work > COMPILE_NEXT_ABOVE_WORK and work + _work_of_scipy > COMPILE_ABOVE_WORK
 
 
