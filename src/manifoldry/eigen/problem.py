@@ -226,7 +226,7 @@ def _check_symmetry(
         )
 
 
-def _asymmetry(A: Matrix, compile_above: float = 2e5) -> float:
+def _asymmetry(A: Matrix, compile_above: float = 1e6) -> float:
     """Largest modulus of the entries of A − Aᵀ; for a dense A in tiles that fit into the cache.
 
     Sparse matrices of more than `compile_above` entries are not transposed.

@@ -221,7 +221,7 @@ def all_coincide_message(n: int, parameter_to_increase: str = "n_neighbors") -> 
 
 
 def coupled_components(
-    A: Any, negligible: float = 1e-14, vanishing: float = 1e-120, compile_above: float = 2e5
+    A: Any, negligible: float = 1e-14, vanishing: float = 1e-120, compile_above: float = 1e6
 ) -> IntArray:
     """Return the connected component of each row of a symmetric operator.
 
