@@ -316,7 +316,7 @@ class NeighborGraph:
             )
         return self.n_neighbors
 
-    def components(self, compile_above: float = 2e5) -> tuple[int, IntArray]:
+    def components(self, compile_above: float = 1e6) -> tuple[int, IntArray]:
         """Number of connected components, and the component label of each point.
 
         Graphs of more than `compile_above` edges are not copied as a matrix.
