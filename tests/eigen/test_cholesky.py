@@ -8,7 +8,7 @@ from scipy.sparse.linalg import spsolve
 
 from manifoldry import LTSA, LaplacianEigenmaps
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.eigen import Auto, ShiftInvertLanczos, SpectralProblem
+from manifoldry.eigen import Auto, ShiftInvertLanczos, SpectralProblem, compiled_dissection
 from manifoldry.eigen.cholesky import NotDefiniteError, SparseCholesky
 from manifoldry.eigen.compiled_dissection import dissect
 from manifoldry.eigen.inverse import growth_dimension
@@ -90,6 +90,25 @@ def test_the_separators_separate():
     # A line across 1500 points in a square has about 39, and a set that cuts all edges few more.
     assert 1500 - starts[-1] < 60
     assert (lows <= starts).all()
+
+
+def test_many_components_are_split_in_one_pass(monkeypatch):
+    """One after the other they would take a number of steps quadratic in their number."""
+    steps = []
+
+    def copy_positions(source, target, lo, hi):
+        steps.append(hi - lo)
+        target[lo:hi] = source[lo:hi]
+
+    for function in list(vars(compiled_dissection).values()):
+        if hasattr(function, "py_func"):
+            monkeypatch.setattr(compiled_dissection, function.__name__, function.py_func)
+    monkeypatch.setattr(compiled_dissection, "copy_positions", copy_positions)
+    A = MATRICES["diagonal"]
+    order, starts, _ = compiled_dissection.dissect(A.indptr, A.indices, 0, 24, 0.15, 2)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(order)))
+    np.testing.assert_array_equal(starts, np.arange(len(order)))  # none is connected to another
+    assert sum(steps) <= 3 * len(order)
 
 
 def test_the_factor_is_not_much_larger_than_that_of_minimum_degree():
