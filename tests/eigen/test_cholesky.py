@@ -1,5 +1,7 @@
 """The sparse Cholesky factor against dense and other sparse solvers, and its ordering."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +10,13 @@ from scipy.sparse.linalg import spsolve
 
 from manifoldry import LTSA, LaplacianEigenmaps
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.eigen import Auto, ShiftInvertLanczos, SpectralProblem
+from manifoldry.eigen import (
+    Auto,
+    ShiftInvertLanczos,
+    SpectralProblem,
+    compiled_dissection,
+    compiled_fronts,
+)
 from manifoldry.eigen.cholesky import NotDefiniteError, SparseCholesky
 from manifoldry.eigen.compiled_dissection import dissect
 from manifoldry.eigen.inverse import growth_dimension
@@ -32,6 +40,12 @@ def star(n):
 
 def path(n):
     return sp.csr_array(sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(n, n)))
+
+
+def without_compilation(monkeypatch, module):
+    for name, function in list(vars(module).items()):
+        if hasattr(function, "py_func"):
+            monkeypatch.setattr(module, name, function.py_func)
 
 
 RNG = np.random.default_rng(0)
@@ -92,6 +106,23 @@ def test_the_separators_separate():
     assert (lows <= starts).all()
 
 
+def test_many_components_are_split_in_one_pass(monkeypatch):
+    """One after the other they would take a number of steps quadratic in their number."""
+    steps = []
+
+    def copy_positions(source, target, lo, hi):
+        steps.append(hi - lo)
+        target[lo:hi] = source[lo:hi]
+
+    without_compilation(monkeypatch, compiled_dissection)
+    monkeypatch.setattr(compiled_dissection, "copy_positions", copy_positions)
+    A = MATRICES["diagonal"]
+    order, starts, _ = compiled_dissection.dissect(A.indptr, A.indices, 0, 24, 0.15, 2)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(order)))
+    np.testing.assert_array_equal(starts, np.arange(len(order)))  # none is connected to another
+    assert sum(steps) <= 3 * len(order)
+
+
 def test_the_factor_is_not_much_larger_than_that_of_minimum_degree():
     M = neighbor_laplacian(np.random.default_rng(0).random((6000, 2)), k=10)
     options = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
@@ -128,13 +159,42 @@ def test_surfaces_are_factorized_without_probe_and_estimate(monkeypatch):
     np.testing.assert_allclose(spectrum.vectors, expected.vectors, atol=1e-7)
 
 
-def test_without_memory_for_the_factor_the_next_solver_is_tried(monkeypatch):
-    def no_memory(*_):
-        raise MemoryError("the sparse factor needs about 9 GiB")
-
-    monkeypatch.setattr("manifoldry.eigen.inverse.SparseCholesky", no_memory)
+def test_without_memory_for_the_factor_the_next_solver_is_tried(monkeypatch, free_memory):
     always_ours = property(lambda _: ShiftInvertLanczos(cholesky_from=0))
     monkeypatch.setattr(Auto, "_shift_invert", always_ours)
-    spectrum = Auto(surface_from=2000).solve(surface_problem(), 1, np.random.default_rng(0))
+    problem = surface_problem()
+    free_memory(10**5)
+    spectrum = Auto(surface_from=2000).solve(problem, 1, np.random.default_rng(0))
     assert spectrum.solver != "ShiftInvertLanczos"
-    assert "needs about 9 GiB" in spectrum.reason
+    assert "the sparse factor of a matrix of order 3000 needs about" in spectrum.reason
+
+
+def bordered_path(n, border):
+    """A path of n rows, and rows with entries everywhere."""
+    total = n + border
+    M = np.diag(np.full(total, 2.0 * total)) - 1
+    M[:n, :n] = path(n).toarray() + total * np.eye(n)
+    return sp.csr_array(M)
+
+
+@pytest.mark.parametrize(
+    ("M", "options"),
+    [(bordered_path(24, 48), {"dense_row": 8}), (MATRICES["full"], {"block": 20})],
+    ids=["products of rows below", "products of columns before"],
+)
+def test_the_planned_memory_is_that_of_the_factorization(monkeypatch, M, options):
+    planned = []
+
+    def plan(n_bytes, *_):
+        planned.append(n_bytes)
+        tracemalloc.start()
+
+    monkeypatch.setattr("manifoldry.eigen.cholesky.plan_memory", plan)
+    without_compilation(monkeypatch, compiled_fronts)  # arrays of compiled functions are not traced
+    try:
+        SparseCholesky(M, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    small_arrays = 4096
+    assert peak - small_arrays <= planned[0] <= 1.5 * peak

@@ -106,3 +106,17 @@ def test_residuals_of_a_factor_are_bounds():
     true = np.linalg.norm(F @ (F.T @ found.vectors) - found.vectors * found.values, axis=0)
     assert (true > 1e-6).all()
     assert (found.residuals >= true * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_factor_of_fewer_dimensions_than_columns(k):
+    """Two constraints leave four dimensions of six, and the factor has five columns."""
+    rng = np.random.default_rng(0)
+    c, F = rng.normal(size=6), rng.normal(size=(6, 5))
+    Q = np.linalg.qr(np.c_[np.ones(6), c])[0]
+    F -= Q @ (Q.T @ F)
+    problem = SpectralProblem(Gram(F), "largest", deflate=np.ones(6), constraint=c)
+    found = Dense().solve_with_extra(problem, k, 20, rng)
+    exact = np.linalg.svd(F, compute_uv=False)[:4] ** 2
+    np.testing.assert_allclose(found.values, exact[:k], rtol=1e-12)
+    np.testing.assert_allclose(found.computed, exact, rtol=1e-10)

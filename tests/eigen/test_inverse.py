@@ -43,6 +43,37 @@ def test_our_factor_agrees_with_superlu():
     np.testing.assert_allclose(ours, plain, atol=1e-12)
 
 
+@pytest.mark.parametrize("cholesky_from", [0, 1000])
+@pytest.mark.parametrize("repeated", ["every entry", "one on the diagonal"])
+def test_entries_that_are_stored_twice(repeated, cholesky_from):
+    n = 80
+    A = path(n).tocoo()
+    if repeated == "every entry":
+        kept, again = np.ones(A.nnz, bool), np.ones(A.nnz, bool)
+    else:  # and another one of the diagonal is not stored, so that the number of entries is right
+        kept, again = (A.row != 7) | (A.col != 7), (A.row == 0) & (A.col == 0)
+    stored = np.r_[np.flatnonzero(kept), np.flatnonzero(again)]
+    stored = stored[np.argsort(A.row[stored], kind="stable")]
+    starts = np.searchsorted(A.row[stored], np.arange(n + 1))
+    M = sp.csr_array((A.data[stored], A.col[stored], starts), shape=(n, n))
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    expected = np.linalg.solve(M.toarray() + 5 * np.eye(n), X)
+    found = ShiftedInverse(M, -5.0, "smallest", cholesky_from=cholesky_from).solve(X)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_the_added_diagonal_counts_in_the_number_of_entries(monkeypatch):
+    """A matrix with more entries than our indices can number is factorized by SuperLU."""
+    A = sp.csr_array(path(60) - sp.diags_array(path(60).diagonal()))
+    A.eliminate_zeros()
+    factorized = []
+    monkeypatch.setattr("manifoldry.eigen.inverse.SparseCholesky", factorized.append)
+    for most, count in ((A.nnz + 59, 0), (A.nnz + 60, 1)):
+        monkeypatch.setattr("manifoldry.eigen.inverse.MOST_ENTRIES", most)
+        ShiftedInverse(A, -5.0, "smallest", cholesky_from=0)
+        assert len(factorized) == count
+
+
 @pytest.mark.parametrize("invariant", [True, False])
 def test_constrained_inverse(invariant):
     n, rng = 40, np.random.default_rng(0)

@@ -36,6 +36,14 @@ def test_invalid_arguments(change, message):
         SpectralProblem(**given)
 
 
+def test_symmetry_is_checked_at_any_order():
+    """Products with a dense matrix read one triangle, so that residuals would not show it."""
+    A = np.zeros((4100, 4100))
+    A[0, -1] = 3.0
+    with pytest.raises(ValueError, match=r"not symmetric: .* up to 3\.0"):
+        SpectralProblem(A, "largest")
+
+
 def test_a_single_point_may_have_any_weight():
     """It needs no eigenvectors, so that no square underflows."""
     problem = SpectralProblem(1e-150 * np.eye(1), "smallest", deflate=np.ones(1))

@@ -31,6 +31,12 @@ def test_isolated_points_are_sampled_and_the_others_represented(rng):
     assert sample.counts @ weights[sample.rows] == pytest.approx(weights.sum(), rel=0.1)
 
 
+def test_samples_that_may_be_empty_are_refused():
+    with pytest.raises(ValueError, match="sample_size=99 must be at least 100"):
+        KernelSmoother(sample_size=99)
+    KernelSmoother(sample_size=100)
+
+
 def test_few_points_are_all_taken(rng):
     sample = sampled_points(rng.standard_normal((3000, 2)), np.ones(3000))
     np.testing.assert_array_equal(sample.rows, np.arange(3000))

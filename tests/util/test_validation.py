@@ -25,6 +25,7 @@ from manifoldry.util.checks import (
 )
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.validation import (
+    asymmetric_product,
     canonical,
     check_data,
     check_nonnegative_entries,
@@ -217,6 +218,12 @@ def test_asymmetry_of_many_entries_is_found_without_a_transpose():
     C = sparse.csr_array(upper)
     found = largest_asymmetry(C, compile_above=0)
     assert found == largest_asymmetry(C) == np.abs(np.triu(upper, 1)).max()
+
+
+def test_every_difference_from_the_transpose_changes_the_product():
+    for i, j in zip(range(500), np.random.default_rng(0).permutation(500), strict=True):
+        A = sparse.csr_array(([1e-3], ([i], [j])), shape=(500, 500))
+        assert 1e-3 * (i != j) <= asymmetric_product(A) <= 2e-3
 
 
 def test_symmetry_needs_no_copies_of_the_matrix():

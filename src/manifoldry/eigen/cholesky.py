@@ -73,10 +73,13 @@ class SparseCholesky:
         self.order = near[order]
         starts = np.append(starts, M.shape[0])
         rows, row_starts, n_children, stack = symbolic(M.indptr, M.indices, starts, lows)
-        own = np.diff(starts)
-        factor_starts = np.concatenate([[0], np.cumsum(own * (own + np.diff(row_starts)))])
+        own, others = np.diff(starts), np.diff(row_starts)
+        sizes = own * (own + others)
+        factor_starts = np.concatenate([[0], np.cumsum(sizes)])
         what = f"the sparse factor of a matrix of order {M.shape[0]}"
-        plan_memory(8.0 * (factor_starts[-1] + stack), what, "use fewer points or neighbors")
+        temporary = max(sizes.max(), (others**2).max())  # copies and products of one front
+        needed = 8.0 * (factor_starts[-1] + stack + temporary)
+        plan_memory(needed, what, "use fewer points or neighbors")
         factor = np.zeros(factor_starts[-1])
         self._arrays = factor, starts, rows, row_starts, factor_starts
         layout = starts, rows, row_starts, factor_starts, n_children

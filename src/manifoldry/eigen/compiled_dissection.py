@@ -19,13 +19,13 @@ END = -2
 
 
 @compiled
-def breadth_first(indptr, indices, part, own, start, depth, queue, lo):
+def breadth_first(indptr, indices, part, own, new, start, depth, queue, lo):
     """Write the vertices of part `own` that `start` reaches to the queue from `lo`, by level.
 
-    Returns the position after the last one; `depth` receives their levels.
+    They become part `new`, and `depth` receives their levels. Returns the position after the last.
     """
     queue[lo] = start
-    part[start] = -own
+    part[start] = new
     depth[start] = 0
     stop, at = lo + 1, lo
     while at < stop:
@@ -34,13 +34,26 @@ def breadth_first(indptr, indices, part, own, start, depth, queue, lo):
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
             if part[j] == own:
-                part[j] = -own
+                part[j] = new
                 depth[j] = depth[i] + 1
                 queue[stop] = j
                 stop += 1
-    for at in range(lo, stop):
-        part[queue[at]] = own
     return stop
+
+
+@compiled
+def split_components(indptr, indices, part, own, newest, depth, queue, order, lo, hi):
+    """Write the connected components of part `own` in order[lo:hi] to the queue, by level.
+
+    They become the parts newest + 1, newest + 2, …; returns the number of the last one.
+    """
+    stop = lo
+    for at in range(lo, hi):
+        start = np.int64(order[at])
+        if part[start] == own:
+            newest += 1
+            stop = breadth_first(indptr, indices, part, own, newest, start, depth, queue, stop)
+    return newest
 
 
 @compiled
@@ -48,14 +61,8 @@ def breadth_first_order(indptr, indices):
     """All vertices in the order of breadth-first search, one connected component after another."""
     n = len(indptr) - 1
     part, depth = np.ones(n, np.int32), np.empty(n, np.int32)
-    queue = np.empty(n, np.int32)
-    stop = 0
-    for start in range(n):
-        if part[start] == 1:
-            first = stop
-            stop = breadth_first(indptr, indices, part, 1, start, depth, queue, first)
-            for at in range(first, stop):
-                part[queue[at]] = 0
+    order, queue = np.arange(n).astype(np.int32), np.empty(n, np.int32)
+    split_components(indptr, indices, part, 1, 1, depth, queue, order, 0, n)
     return queue
 
 
@@ -259,16 +266,15 @@ def push(waiting, count, lo, hi, own, descendants):
 
 
 @compiled
-def split_component(part, own, new, queue, order, lo, stop, hi):
-    """Number the vertices in queue[lo:stop] as part `new`, and move them before the others."""
-    for at in range(lo, stop):
-        part[queue[at]] = new
-    place = stop
-    for at in range(lo, hi):
-        if part[order[at]] == own:
-            queue[place] = order[at]
-            place += 1
-    copy_positions(queue, order, lo, hi)
+def push_components(waiting, count, part, order, lo, hi):
+    """Add the parts in order[lo:hi] to the segments waiting, the first one last."""
+    stop = hi
+    for at in range(hi - 1, lo - 1, -1):
+        own = part[order[at]]
+        if at == lo or part[order[at - 1]] != own:
+            count = push(waiting, count, at, stop, np.int64(own), at)
+            stop = at
+    return count
 
 
 @compiled
@@ -304,15 +310,19 @@ def dissect(indptr, indices, n_last, leaf, width, levels):
         if lo == hi:
             continue
         if own:
-            stop = breadth_first(indptr, indices, part, own, np.int64(order[lo]), depth, queue, lo)
-            if stop < hi:  # not connected: no separator is needed
-                split_component(part, own, newest + 1, queue, order, lo, stop, hi)
-                count = push(waiting, count, stop, hi, own, stop)
-                count = push(waiting, count, lo, stop, newest + 1, lo)
-                newest += 1
+            known = newest
+            newest = split_components(
+                indptr, indices, part, own, newest, depth, queue, order, lo, hi
+            )
+            if newest > known + 1:  # not connected: no separator is needed
+                copy_positions(queue, order, lo, hi)
+                count = push_components(waiting, count, part, order, lo, hi)
                 continue
             if hi - lo > leaf:
-                breadth_first(indptr, indices, part, own, np.int64(queue[hi - 1]), depth, queue, lo)
+                own, newest = newest, newest + 1
+                far = np.int64(queue[hi - 1])
+                breadth_first(indptr, indices, part, own, newest, far, depth, queue, lo)
+                own = newest
                 low, high = middle_levels(depth, queue, lo, hi, width, levels)
                 if low <= high:
                     separate(

@@ -114,11 +114,12 @@ class Dense(PairSolver):
         F, end = standard.A, standard.end
         if not (isinstance(F, Gram) and F.explicit and end is SpectrumEnd.LARGEST):
             return None
-        if k >= F.factor.shape[1] or F.factor.shape[1] >= standard.n or problem.mass is not None:
+        rank = min(F.factor.shape[1], standard.dimension)  # at most
+        if k >= rank or F.factor.shape[1] >= standard.n or problem.mass is not None:
             return None
         if F.projected(standard.Q) is not F:
             return None
-        count = min(k + 1 + extra, F.factor.shape[1])
+        count = min(k + 1 + extra, rank)
         values, W = (part[..., ::-1] for part in _extreme(F.small_matrix(), end, count))
         if values[k] <= self.accurate_squares * values[0]:
             return None

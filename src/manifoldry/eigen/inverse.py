@@ -20,6 +20,8 @@ Solve = Callable[[Array], Array]
 NEARLY_DENSE = 0.1
 # Above this order sparse matrices are factorized by our own, compiled, functions.
 CHOLESKY_FROM = 20_000
+# Most entries of such a matrix, since the indices of these functions have 32 bits.
+MOST_ENTRIES = 2**31 - 1
 
 
 class ShiftedInverse:
@@ -65,7 +67,7 @@ class ShiftedInverse:
             self.M = M.T  # the same, by rows
             self._sparse: Matrix = (
                 SparseCholesky(self.M)
-                if n > cholesky_from and A.nnz < 2**31  # our indices have 32 bits
+                if n > cholesky_from and M.nnz <= MOST_ENTRIES
                 else _definite_lu(M, skip_pivot_check=skip_pivot_check)
             )
         else:
@@ -229,8 +231,9 @@ def _fill(A: Matrix, rows: Matrix) -> float:
 def _with_diagonal(A: Matrix, added: Array | float) -> sp.csc_array:
     """Return the sum of a symmetric CSR matrix and a diagonal one, as CSC."""
     n = A.shape[0]
-    place = np.flatnonzero(A.indices == np.repeat(np.arange(n), np.diff(A.indptr)))
-    if len(place) < n:  # entries of the diagonal are missing
+    row = np.repeat(np.arange(n), np.diff(A.indptr))
+    place = np.flatnonzero(A.indices == row)
+    if not np.array_equal(row[place], np.arange(n)):  # missing or repeated
         return sp.csc_array(A + sp.diags_array(np.broadcast_to(np.asarray(added, float), n)))
     data = A.data.copy()
     data[place] += added

@@ -206,15 +206,8 @@ def _check_magnitude(entries: Array, order: int) -> float:
     return float(largest)
 
 
-def _check_symmetry(
-    A: Matrix, largest: float, rounding: float = 1e-8, dense_up_to: int = 4000
-) -> None:
-    """Raise ValueError if |A − Aᵀ| exceeds `rounding` times the largest entry.
-
-    Dense matrices above order `dense_up_to` are not checked.
-    """
-    if isinstance(A, np.ndarray) and A.shape[0] > dense_up_to:
-        return
+def _check_symmetry(A: Matrix, largest: float, rounding: float = 1e-8) -> None:
+    """Raise ValueError if |A − Aᵀ| exceeds `rounding` times the largest entry."""
     if asymmetric_product(A) <= rounding * largest:
         return
     worst = _asymmetry(A)

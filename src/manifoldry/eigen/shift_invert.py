@@ -63,7 +63,7 @@ class ShiftInvertLanczos(PairSolver):
     cholesky_from : int
         Above this order, sparse matrices are factorized by our own functions instead of SuperLU.
     test_each_solve_from : int
-        Up to this order, convergence is tested after every third solve only.
+        Above this order, convergence is tested after each solve, else after every third one.
     negative_tolerance : float
         The shift is rejected if a Ritz value is below minus this fraction of the largest one.
 

@@ -67,7 +67,8 @@ class KernelSmoother:
         are then evaluated at all points. Isolated points are preferred, and each sampled point
         counts for those that it represents. None means all points if `tol` is given or there are
         at most `exact_up_to` points, and beyond that 40 times the trace of the smoother, at least
-        4000: about 5500 from ten coordinates of 15 000 digits.
+        4000: about 5500 from ten coordinates of 15 000 digits. At least 100: points are drawn
+        independently of each other, and of few wanted ones none may be drawn.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class KernelSmoother:
         check_count("max_columns", self.max_columns, 2)
         check_count("exact_up_to", self.exact_up_to, 0)
         if self.sample_size is not None:
-            check_count("sample_size", self.sample_size, 2)
+            check_count("sample_size", self.sample_size, 100)
 
     def weights(self, mass: Array) -> Array:
         """Weight of each point."""
