@@ -104,6 +104,34 @@ def test_large_rolls_are_the_same_with_accurate_eigenvectors():
     assert abs(np.corrcoef(fast.embedding_[:, 1], exact.embedding_[:, 1])[0, 1]) > 0.9999
 
 
+@pytest.mark.parametrize("criterion", ["gradient", "prediction"])
+def test_units_of_the_weights_do_not_matter(criterion):
+    """Also beyond the range of single precision (about 0.5 s for each criterion)."""
+    X, _ = make_swiss_roll(5100, random_state=0)
+    W = LaplacianEigenmaps(n_neighbors=10).fit(X).affinity_
+    expected, *found = (
+        NonRedundant(LaplacianEigenmaps(affinity="precomputed"), criterion=criterion).fit(scale * W)
+        for scale in (1.0, 1e-90, 1e40)
+    )
+    for model in found:
+        assert model.coordinate_descriptions_ == expected.coordinate_descriptions_
+        for f, g in zip(model.embedding_.T, expected.embedding_.T, strict=True):
+            assert abs(np.corrcoef(f, g)[0, 1]) > 1 - 1e-6
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+def test_units_of_a_problem_without_mass_do_not_matter(problem, scale):
+    plain = replace(problem, mass=None)
+    scaled = replace(plain, operator=scale * plain.operator, bounds=None)
+    found, expected = (
+        EnergyMinimizer(p, np.random.default_rng(0), factorize=False, max_iter=1000)
+        .orthogonal_to(np.ones((p.n, 1)))
+        .eigenvector()
+        for p in (scaled, plain)
+    )
+    assert found.values[0] == pytest.approx(scale * expected.values[0], rel=1e-3)
+
+
 def test_a_search_that_fails_leaves_the_problem_to_the_eigensolver(problem):
     F = dense(problem).vectors
     minimizer = EnergyMinimizer(problem, np.random.default_rng(0), False, tol=1e-12, max_iter=2)

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from manifoldry.eigen import SpectralProblem
 from manifoldry.eigen.standard import orthonormal_basis
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import row_blocks
+from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 # Number of functions from which on products with them dominate, so that half the time counts.
 _SINGLE_FROM = 64
@@ -26,6 +26,7 @@ def excluding(problem: SpectralProblem, F: Array, values: Array) -> SpectralProb
     are then left out.
     """
     root = np.ones(problem.n) if problem.mass is None else np.sqrt(problem.mass)
+    root = root / power_of_two_scale(root)  # single precision has a small range
     given = [C for C in (problem.constraint, F) if C is not None]
     if values.dtype != np.float32 or values.shape[1] < _SINGLE_FROM:
         return replace(problem, constraint=np.hstack([*given, values]))

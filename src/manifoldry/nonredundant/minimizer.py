@@ -28,6 +28,7 @@ from manifoldry.nonredundant.block_iteration import (
 from manifoldry.nonredundant.penalty import PenaltyProducts
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import power_of_two_scale
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -199,12 +200,13 @@ def _precondition_by_diagonal(inverse: Array, Q: Array) -> Preconditioner:
 
     Products with Q are computed in single precision, which is enough for directions.
     """
+    unit = np.float64(power_of_two_scale(inverse))  # single precision has a small range
     inverse, Q = inverse[:, None], Q.astype(np.float32)
-    factor = cho_factor(Q.T @ (inverse.astype(np.float32) * Q), check_finite=False)
+    factor = cho_factor(Q.T @ ((inverse / unit).astype(np.float32) * Q), check_finite=False)
 
     def precondition(R: Array) -> tuple[Array, Array]:
         parts = Q.T @ (inverse * R).astype(np.float32)
-        R = R - Q @ cho_solve(factor, parts, check_finite=False)
+        R = R - (Q @ cho_solve(factor, parts, check_finite=False)) / unit
         return inverse * R, R
 
     return precondition
