@@ -37,7 +37,7 @@ def excluding(problem: SpectralProblem, F: Array, values: Array) -> SpectralProb
     low, C = known.astype(np.float32), scale * values
     C -= low @ (low.T @ C)
     distances, V = eigh(_gram(C), check_finite=False)
-    # What remains of functions close to the others is small: it is computed in double precision.
+    # What remains of functions close to the others is small: it is projected in double precision.
     close = (distances <= _CLOSE) & (distances > _DEPENDENT)
     remainders = (scale * (values @ V[:, close].astype(np.float32))).astype(np.float64)
     known = orthonormal_basis(remainders, beyond=known)[:, deflated.shape[1] :]
