@@ -86,3 +86,23 @@ def test_which_problems_are_solved_fast():
         prepared = solver.prepared(sequence, np.random.default_rng(0))
         assert prepared.products_suffice == products
         assert getattr(prepared.minimizer, "factorize", None) == factorize
+
+
+@pytest.mark.parametrize("accurate", [False, True])
+def test_an_approximate_coordinate_does_not_excuse_the_others(accurate):
+    """Residuals of functions of nearly the least energy may be as large as gaps."""
+    vectors, one = np.ones((3, 1)), np.ones(1)
+    residuals = one * (1e-9 if accurate else 0.5)
+    first = Spectrum(one, vectors, residuals, one, 2.0, 1.0, solver="Lanczos")
+    second = replace(first, residuals=one, solver="EnergyMinimizer", energy_errors=np.array([0.01]))
+    assert second.accepted
+    assert "accepted" not in second.summary()
+    coordinates = (Coordinate(s, False, 1.0, "a test") for s in (first, second))
+    graph_problem = GraphProblem(SpectralProblem(np.eye(3), "smallest"))
+    both = CoordinateSequence(graph_problem, tuple(coordinates)).spectrum
+    assert both.accepted == accurate
+    verdict = "(accepted)" if accurate else "(not accepted)"
+    text = both.summary()
+    assert "worst pair 0: " in text
+    assert text.endswith(f"{verdict}; energies to 1 %, by estimate, of pairs 1")
+    np.testing.assert_array_equal(both.padded(3).errors_of_energies, [np.nan, 0.01, np.nan])

@@ -1,5 +1,7 @@
 """Many constraints in single precision give the solution of those in double precision."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -21,7 +23,8 @@ def test_many_functions_are_excluded_in_single_precision(problem):
     rng = np.random.default_rng(0)
     F = rng.standard_normal((problem.n, 2))
     functions = rng.standard_normal((problem.n, 80)) / 20
-    functions[:, 0] = F[:, 0] / 20 + 1e-3 * functions[:, 1]  # nearly an earlier coordinate
+    # One is nearly an earlier coordinate, and its remainder outside of the other constraints.
+    functions[:, 0] = F[:, 0] / 20 + 0.09 * rng.standard_normal(problem.n) / 20
     double = excluding(problem, F, functions)
     single = excluding(problem, F, functions.astype(np.float32))
     assert double.constraint.dtype == np.float64
@@ -31,6 +34,18 @@ def test_many_functions_are_excluded_in_single_precision(problem):
     weighted = problem.mass * g
     assert np.abs(np.column_stack([problem.constraint, F]).T @ weighted).max() < 1e-4
     assert np.abs(functions.T @ weighted).max() < 1e-4
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+def test_units_of_the_mass_do_not_matter(problem, scale):
+    """Single precision has a smaller range."""
+    rng = np.random.default_rng(0)
+    F, functions = rng.standard_normal((problem.n, 2)), rng.standard_normal((problem.n, 80)) / 20
+    scaled = replace(problem, mass=scale * problem.mass)
+    found, expected = (
+        excluding(p, F, functions.astype(np.float32)).standard().Q for p in (scaled, problem)
+    )
+    np.testing.assert_allclose(found @ (found.T @ expected), expected, atol=1e-5)
 
 
 def test_few_functions_are_excluded_in_double_precision(problem):

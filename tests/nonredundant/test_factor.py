@@ -81,3 +81,12 @@ def test_the_estimate_of_a_norm_is_accurate():
         estimates.append(M.trace() * largest_singular_value(S))
     assert 1 < np.mean(estimates) < 1.3
     assert np.std(estimates) < 0.2
+
+
+@pytest.mark.parametrize("spread", [4.0, 1e5])
+def test_what_is_left_out_at_isolated_points_is_seen(spread):
+    """Also if no kernel value of the sampled points differs from zero, as for the larger spread."""
+    Z = spread * np.random.default_rng(0).standard_normal((20_000, 10))
+    factor = kernel_factor(Z, np.ones(len(Z)), 0.03, 64)
+    assert factor.L.shape[1] == 64
+    assert factor.left_out == pytest.approx(1.0)

@@ -15,7 +15,12 @@ from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import asymmetric_product, largest_asymmetry, square_tiles
+from manifoldry.util.validation import (
+    asymmetric_product,
+    largest_asymmetry,
+    power_of_two_scale,
+    square_tiles,
+)
 
 if TYPE_CHECKING:
     from manifoldry.eigen.spectrum import Spectrum
@@ -118,7 +123,8 @@ class SpectralProblem:
             Q = orthonormal_basis(root[:, None] * self.deflate)
         n_deflated = Q.shape[1]
         if self.constraint is not None:
-            scale = root.astype(self.constraint.dtype, copy=False)[:, None]
+            # Only the span of the columns counts, and single precision has a small range.
+            scale = (root / power_of_two_scale(root)).astype(self.constraint.dtype)[:, None]
             C = orthonormal_basis(scale * self.constraint, beyond=Q)[:, n_deflated:]
             Q = np.hstack([Q, C])
         single = self.constraint is not None and self.constraint.dtype == np.float32

@@ -85,6 +85,9 @@ class Spectrum:
         Tolerances on the residuals.
     further_values : array
         Further eigenvalues, after the (k+1)-th, that the solver computed.
+    energy_errors : array of shape (k,), optional
+        Relative errors of energies (least values of the problem that was solved for a pair), by
+        estimate, of pairs that are accepted for them instead of their residuals; NaN for others.
 
     Examples
     --------
@@ -107,6 +110,7 @@ class Spectrum:
     precision: str = ""
     acceptance: Acceptance = DEFAULT_ACCEPTANCE
     further_values: Array = field(default_factory=lambda: np.empty(0))
+    energy_errors: Array | None = None
 
     @property
     def k(self) -> int:
@@ -126,7 +130,10 @@ class Spectrum:
 
     @property
     def worst_ratio(self) -> float:
-        """Largest ratio of residual to tolerance; at most 1 if accepted."""
+        """Largest ratio of residual to tolerance; at most 1 if accepted.
+
+        Pairs that are accepted for the error of their energy count as 0.
+        """
         return float(self._excess.max())
 
     @property
@@ -166,8 +173,17 @@ class Spectrum:
         with np.errstate(invalid="ignore"):
             ratio = self.residuals / self.tolerances
         # 0 / 0 occurs for the zero operator, which is solved exactly; any other NaN is a failure.
-        ratio[self.residuals == 0] = 0.0
+        ratio[(self.residuals == 0) | self._by_energy] = 0.0
         return np.where(np.isnan(ratio), np.inf, ratio)
+
+    @property
+    def errors_of_energies(self) -> Array:
+        """Estimated errors of energies; NaN for pairs that are judged by their residuals."""
+        return np.full(self.k, np.nan) if self.energy_errors is None else self.energy_errors
+
+    @property
+    def _by_energy(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.errors_of_energies)
 
     def first(self, k: int) -> Spectrum:
         """Return the spectrum restricted to its first k pairs."""
@@ -179,6 +195,7 @@ class Spectrum:
             vectors=self.vectors[:, :k],
             residuals=self.residuals[:k],
             gaps=self.gaps[:k],
+            energy_errors=self.errors_of_energies[:k],
             next_value=float(self.values[k]),
             further_values=np.concatenate(
                 [self.values[k + 1 :], [self.next_value], self.further_values]
@@ -196,6 +213,7 @@ class Spectrum:
             vectors=np.pad(self.vectors, ((0, 0), missing)),
             residuals=np.pad(self.residuals, missing),
             gaps=np.pad(self.gaps, missing),
+            energy_errors=np.pad(self.errors_of_energies, missing, constant_values=np.nan),
         )
 
     @property
@@ -205,15 +223,26 @@ class Spectrum:
         return values[np.isfinite(values)]
 
     def summary(self) -> str:
-        """Return one line with the solver, the reason, and the worst residual with its gap."""
-        i = self.worst
-        precision = f"; {self.precision}" if self.precision else ""
-        return (
-            f"{self.solver}: {self.reason}{precision}; "
-            f"worst pair {i}: eigenvalue {self.values[i]:.6g}, "
-            f"residual {self.residuals[i]:.1e}, gap {self.gaps[i]:.1e} "
-            f"({'accepted' if self.accepted else 'not accepted'})"
-        )
+        """Return one line with the solver, the reason, and the worst residual with its gap.
+
+        Of pairs that are accepted for the error of their energy, it states that error.
+        """
+        parts = [f"{self.solver}: {self.reason}"]
+        if self.precision:
+            parts.append(self.precision)
+        by_energy = self._by_energy
+        if not by_energy.all():
+            i = int(np.argmax(np.where(by_energy, -1.0, self._excess)))
+            parts.append(
+                f"worst pair {i}: eigenvalue {self.values[i]:.6g}, "
+                f"residual {self.residuals[i]:.1e}, gap {self.gaps[i]:.1e} "
+                f"({'accepted' if self.accepted else 'not accepted'})"
+            )
+        if by_energy.any():
+            pairs = ", ".join(map(str, np.flatnonzero(by_energy)))
+            largest = self.errors_of_energies[by_energy].max()
+            parts.append(f"energies to {100 * largest:.2g} %, by estimate, of pairs {pairs}")
+        return "; ".join(parts)
 
 
 def cluster_width(norm: float, angle: float = DEFAULT_ACCEPTANCE.angle) -> float:

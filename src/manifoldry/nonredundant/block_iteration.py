@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from manifoldry.eigen.standard import orthonormal_basis
 from manifoldry.util.typing import Array
 
-Product = Callable[[Array], Array]
+BlockProduct = Callable[[Array], Array]  # of the operator with columns
 # Maps A X − X Λ to new directions that meet the constraints, and to its part that does.
 Preconditioner = Callable[[Array], tuple[Array, Array]]
 
@@ -39,19 +39,19 @@ class RitzBlock:
 
 
 def smallest_pairs(
-    product: Product,
+    product: BlockProduct,
     precondition: Preconditioner,
     start: Array,
     *,
     tol: float,
     max_iter: int,
-    is_bound: bool = False,
+    shift: float | None = None,
 ) -> RitzBlock:
     """Return Ritz pairs of an operator, from the columns of `start`, which meet the constraints.
 
     The iteration stops when the estimated relative error of the first value is at most `tol`, or
-    after `max_iter` steps. `is_bound` says that the preconditioner is the inverse of an operator
-    that is at most the given one, which makes the estimate sharper.
+    after `max_iter` steps. If the preconditioner is the inverse of an operator that is at most the
+    given one plus `shift` times the identity, the estimate is sharper.
     """
     X = orthonormal_basis(start)
     n, b = X.shape
@@ -67,7 +67,10 @@ def smallest_pairs(
         Z[:, :, old] = (Z.reshape(2 * n, 3 * b) @ C).reshape(n, 2, 2 * b)
         G[:, old, old] = C.T @ G @ C
         directions, residuals = precondition(Z[:, 1, vectors] - Z[:, 0, vectors] * values)
-        dual = float(residuals[:, 0] @ directions[:, 0]) if is_bound else np.inf
+        dual = np.inf
+        if shift is not None:
+            growth = 1 + shift / max(float(values[0]), _TINY)
+            dual = growth * float(residuals[:, 0] @ directions[:, 0])
         residual = float(np.linalg.norm(residuals[:, 0]))
         error = _value_error(values, residual, dual)
         if error <= tol * values[0]:
@@ -88,8 +91,8 @@ def _value_error(values: Array, residual: float, dual: float) -> float:
     """Estimated error of the first Ritz value λ.
 
     With the residual r it is within ‖r‖ of an eigenvalue, and to second order the error is
-    rᵀ(A − λ)⁻¹r on the complement, which is at most ‖r‖²/gap. If T⁻¹ ≤ A, it is also at most
-    rᵀTr·λ₂/gap.
+    rᵀ(A − λ)⁻¹r on the complement, which is at most ‖r‖²/gap. It is also at most rᵀA⁻¹r·λ₂/gap,
+    of which `dual` is a bound: if T⁻¹ ≤ A + σ, rᵀA⁻¹r is at most (1 + σ/λ)·rᵀTr.
     """
     gap = max(float(values[1] - values[0]), _TINY)
     return min(residual, residual**2 / gap, dual * float(values[1]) / gap)

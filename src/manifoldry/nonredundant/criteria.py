@@ -26,6 +26,7 @@ from manifoldry.nonredundant.smoother import (
 from manifoldry.util.cached import cached_property
 from manifoldry.util.memory import memory_remedy
 from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import power_of_two_scale
 
 # Leave-one-out error, relative to the standard deviation, from which on a coordinate counts as
 # unpredictable, and the amount by which the error of another candidate has to be larger.
@@ -117,6 +118,7 @@ class PredictionCriterion(Criterion):
         F = errors.before
         most = max(0, dimensions_left(problem, F) - 1)
         mass, smoother = mass_of(problem), resolve_smoother(self.smoother)
+        mass = mass / power_of_two_scale(mass)  # single precision has a small range
         functions = smoother_functions(F, mass, width, smoother, most=most)
         spectrum = solve(excluding(problem, F, functions.values))
         description = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from manifoldry.eigen import SpectralProblem
 from manifoldry.eigen.standard import orthonormal_basis
 from manifoldry.util.typing import Array
-from manifoldry.util.validation import row_blocks
+from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 # Number of functions from which on products with them dominate, so that half the time counts.
 _SINGLE_FROM = 64
@@ -26,6 +26,7 @@ def excluding(problem: SpectralProblem, F: Array, values: Array) -> SpectralProb
     are then left out.
     """
     root = np.ones(problem.n) if problem.mass is None else np.sqrt(problem.mass)
+    root = root / power_of_two_scale(root)  # single precision has a small range
     given = [C for C in (problem.constraint, F) if C is not None]
     if values.dtype != np.float32 or values.shape[1] < _SINGLE_FROM:
         return replace(problem, constraint=np.hstack([*given, values]))
@@ -36,7 +37,7 @@ def excluding(problem: SpectralProblem, F: Array, values: Array) -> SpectralProb
     low, C = known.astype(np.float32), scale * values
     C -= low @ (low.T @ C)
     distances, V = eigh(_gram(C), check_finite=False)
-    # What remains of functions close to the others is small: it is computed in double precision.
+    # What remains of functions close to the others is small: it is projected in double precision.
     close = (distances <= _CLOSE) & (distances > _DEPENDENT)
     remainders = (scale * (values @ V[:, close].astype(np.float32))).astype(np.float64)
     known = orthonormal_basis(remainders, beyond=known)[:, deflated.shape[1] :]

@@ -91,7 +91,7 @@ def kernel_factor(
         drawn = rng.choice(n, draws, p=share / left_out)
         room = max_columns - m
         if m >= checked_from or room == 0:
-            left_out = _left_out(Z, L[:, :m], residual, drawn, left_out)
+            left_out = _left_out(Z, L[:, :m], residual, drawn, share)
             if left_out <= tol or room == 0:
                 break
             # One more block does not reduce it to a quarter.
@@ -116,15 +116,20 @@ def kernel_factor(
     return KernelFactor(L[:, :m], pivots[:m], residual, left_out)
 
 
-def _left_out(Z: Array, L: Array, residual: Array, drawn: IntArray, trace: float) -> float:
-    """Estimate of the largest eigenvalue of what L leaves out, from points drawn at random."""
+def _left_out(Z: Array, L: Array, residual: Array, drawn: IntArray, share: Array) -> float:
+    """Estimate of the largest eigenvalue of what L leaves out, from points drawn at random.
+
+    It is at least the largest entry of the diagonal, `share`. Samples alone would miss what is left
+    out at isolated points, since few points are drawn both as rows and as columns.
+    """
     half = len(drawn) // 2
     rows, columns = (np.unique(d, return_counts=True) for d in (drawn[:half], drawn[half:]))
     i, j = rows[0], columns[0]
     S = gaussian_kernel(Z[i], Z[j], L.dtype.type) - L[i] @ L[j].T
     scaled = Draws(residual[i], rows[1]).scale[:, None] * S * Draws(residual[j], columns[1]).scale
     # No eigenvalue of the smoother exceeds one.
-    return min(1.0, trace * largest_singular_value(scaled))
+    estimate = float(share.sum()) * largest_singular_value(scaled)
+    return min(1.0, max(estimate, float(share.max())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +148,8 @@ class Draws:
 
 def largest_singular_value(S: Array) -> float:
     """Largest singular value, to 5 %."""
+    if not S.any():  # svds refuses it
+        return 0.0
     if min(S.shape) < 8:
         return float(np.linalg.norm(S, 2))
     start = np.ones(min(S.shape), dtype=S.dtype)

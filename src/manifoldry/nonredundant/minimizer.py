@@ -13,23 +13,22 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen import SpectralProblem, Spectrum, StandardProblem
+from manifoldry.eigen.cholesky import NotDefiniteError
 from manifoldry.eigen.inverse import ShiftedInverse
-from manifoldry.eigen.spectrum import Acceptance, fixed_signs
-from manifoldry.eigen.standard import orthonormal_basis
+from manifoldry.eigen.spectrum import fixed_signs
+from manifoldry.eigen.standard import Product, orthonormal_basis
 from manifoldry.nonredundant.block_iteration import (
+    BlockProduct,
     Preconditioner,
-    Product,
     RitzBlock,
     smallest_pairs,
 )
 from manifoldry.nonredundant.penalty import PenaltyProducts
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
-
-_TINY = float(np.finfo(float).tiny)
+from manifoldry.util.validation import power_of_two_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,8 @@ class EnergyMinimizer:
     shift : float
         Multiple of the identity, relative to the norm, that is added to what is factorized.
     starts : dict
-        The last vectors found without and with a penalty, with which the next search starts.
+        The last vectors found without and with a penalty, with which the next search starts. Each
+        search replaces them, although the object is frozen otherwise.
     """
 
     problem: SpectralProblem
@@ -92,10 +92,18 @@ class EnergyMinimizer:
         return np.asarray(self.problem.operator.diagonal())
 
     @cached_property
-    def inverse(self) -> ShiftedInverse:
-        """The inverse of the operator in standard form."""
+    def inverse(self) -> ShiftedInverse | None:
+        """The inverse of the operator in standard form, or None if it cannot be factorized."""
         A, end = self.standard.A, self.standard.end
-        return ShiftedInverse(A, -self.shift * self.standard.norm, end, skip_pivot_check=True)
+        try:
+            return ShiftedInverse(A, -self.added, end, skip_pivot_check=True)
+        except (MemoryError, NotDefiniteError):
+            return None
+
+    @property
+    def added(self) -> float:
+        """Multiple of the identity that is added to what is factorized."""
+        return self.shift * self.standard.norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +124,8 @@ class ConstrainedMinimizer:
         diagonal = minimizer.diagonal
         tol = minimizer.exact_tol if minimizer.factorize else minimizer.tol
         found = self._search(minimizer.standard.apply, diagonal, starts.get("plain"), tol)
+        if found is None:
+            return None
         # The first vector of the last penalized problem is a coordinate now.
         others = starts.get("penalized", found.vectors)[:, 1:]
         starts.update(plain=found.vectors, penalized=np.hstack([found.vectors[:, :1], others]))
@@ -127,35 +137,45 @@ class ConstrainedMinimizer:
         diagonal = minimizer.diagonal + weight * penalty.diagonal
         product = partial(self._penalized_product, penalty, weight)
         found = self._search(product, diagonal, starts.get("penalized"), minimizer.tol)
+        if found is None:
+            return None
         starts["penalized"] = found.vectors
         return self._spectrum(found, minimizer.tol)
 
     def _search(
-        self, product: Product, diagonal: Array, start: Array | None, tol: float
-    ) -> RitzBlock:
+        self, product: BlockProduct, diagonal: Array, start: Array | None, tol: float
+    ) -> RitzBlock | None:
+        """The smallest pairs, or None if a factorization fails."""
         minimizer = self.minimizer
         random = minimizer.rng.standard_normal((minimizer.problem.n, minimizer.block))
         start = random if start is None else start + self.noise * random / np.sqrt(len(random))
-        precondition = (
-            partial(_precondition_by_inverse, self._inverse, self.Q)
-            if minimizer.factorize
-            else _precondition_by_diagonal(minimizer.root**2 / diagonal, self.Q)
-        )
-        return smallest_pairs(
-            product,
-            precondition,
-            self._project(start),
-            tol=tol,
-            max_iter=minimizer.max_iter,
-            is_bound=minimizer.factorize,  # without penalty, the operator is smaller
-        )
+        try:
+            precondition = self._preconditioner(diagonal)
+            if precondition is None:
+                return None
+            return smallest_pairs(
+                product,
+                precondition,
+                self._project(start),
+                tol=tol,
+                max_iter=minimizer.max_iter,
+                # Without penalty, the operator is smaller.
+                shift=minimizer.added if minimizer.factorize else None,
+            )
+        except np.linalg.LinAlgError:
+            return None
+
+    def _preconditioner(self, diagonal: Array) -> Preconditioner | None:
+        minimizer = self.minimizer
+        if not minimizer.factorize:
+            return _precondition_by_diagonal(minimizer.root**2 / diagonal, self.Q)
+        inverse = self._inverse
+        return None if inverse is None else partial(_precondition_by_inverse, inverse, self.Q)
 
     def _spectrum(self, found: RitzBlock, tol: float) -> Spectrum | None:
-        if found.energy_error > tol:
+        if not found.energy_error <= tol:  # also if it is not a number
             return None
         g = self._project(found.vectors[:, :1])
-        # What counts is the error of the energy, so that this residual is accepted.
-        angle = 1.01 * found.residual / max(found.gap, _TINY)
         return Spectrum(
             values=found.values[:1].copy(),
             vectors=fixed_signs(g / np.linalg.norm(g) / self.minimizer.root[:, None]),
@@ -164,16 +184,15 @@ class ConstrainedMinimizer:
             next_value=float(found.values[1]),
             norm=self.minimizer.standard.norm,
             solver=type(self.minimizer).__name__,
-            reason=(
-                f"relative errors of energies at most {tol:.2g}, by estimate; residuals are those "
-                "of energies near the least one, and may exceed gaps"
-            ),
-            acceptance=Acceptance(angle=angle),
+            reason="functions of nearly the least energy, whose residuals may exceed gaps",
+            energy_errors=np.array([tol]),
         )
 
     @cached_property
-    def _inverse(self) -> LinearOperator:
-        return self.minimizer.inverse.constrained(self.Q, self.minimizer.standard.n_deflated)
+    def _inverse(self) -> Product | None:
+        inverse = self.minimizer.inverse
+        n_deflated = self.minimizer.standard.n_deflated
+        return None if inverse is None else inverse.constrained(self.Q, n_deflated)
 
     def _project(self, X: Array) -> Array:
         return X - self.Q @ (self.Q.T @ X)
@@ -189,7 +208,7 @@ class ConstrainedMinimizer:
         return Rf
 
 
-def _precondition_by_inverse(inverse: LinearOperator, Q: Array, R: Array) -> tuple[Array, Array]:
+def _precondition_by_inverse(inverse: Product, Q: Array, R: Array) -> tuple[Array, Array]:
     R = R - Q @ (Q.T @ R)
     return inverse @ R, R
 
@@ -199,12 +218,13 @@ def _precondition_by_diagonal(inverse: Array, Q: Array) -> Preconditioner:
 
     Products with Q are computed in single precision, which is enough for directions.
     """
+    unit = np.float64(power_of_two_scale(inverse))  # single precision has a small range
     inverse, Q = inverse[:, None], Q.astype(np.float32)
-    factor = cho_factor(Q.T @ (inverse.astype(np.float32) * Q), check_finite=False)
+    factor = cho_factor(Q.T @ ((inverse / unit).astype(np.float32) * Q), check_finite=False)
 
     def precondition(R: Array) -> tuple[Array, Array]:
         parts = Q.T @ (inverse * R).astype(np.float32)
-        R = R - Q @ cho_solve(factor, parts, check_finite=False)
+        R = R - (Q @ cho_solve(factor, parts, check_finite=False)) / unit
         return inverse * R, R
 
     return precondition

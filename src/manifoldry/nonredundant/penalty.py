@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import power_of_two_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +27,20 @@ class PenaltyProducts:
     Parameters
     ----------
     W : csr_array of shape (n, n)
-        Symmetric weights with zero diagonal.
+        Symmetric weights with zero diagonal, in units of `unit`.
     F : array of shape (n, q)
         The earlier coordinates.
     metrics : array of shape (groups, q, q, size)
         A symmetric matrix for every point, in groups of `size` points; see :meth:`of`.
+    unit : float
+        Factor of the weights and thus of all results: weights of any scale are then in the range
+        of single precision.
     """
 
     W: sparse.csr_array
     F: Array
     metrics: Array
+    unit: float = 1.0
 
     @classmethod
     def of(
@@ -43,13 +48,16 @@ class PenaltyProducts:
     ) -> PenaltyProducts:
         """With the metric FᵀF / degree of the frame F at each point, in the precision of `F`."""
         n, q = F.shape
+        unit = power_of_two_scale(W.data)
+        W = sparse.csr_array((W.data / unit, W.indices, W.indptr), shape=W.shape)
         metrics = np.zeros((-(-n // group), q, q, group), dtype=F.dtype)
-        run_on_rows(kernels().metrics, len(metrics), frames, degree, metrics)
-        return cls(W, F, metrics)
+        run_on_rows(kernels().metrics, len(metrics), frames, degree / unit, metrics)
+        return cls(W, F, metrics, unit)
 
     def __call__(self, X: Array) -> tuple[Array, Array]:
         """L X and R X of the columns of X, (n, b)."""
-        X = np.ascontiguousarray(X)
+        unit = power_of_two_scale(X)
+        X = np.ascontiguousarray(X / unit)
         n, b = X.shape
         graph = (self.W.indptr, self.W.indices, *self._weights, self.F, self._neighbor_sums)
         products = np.empty((n, b * (self.F.shape[1] + 1)), dtype=self.F.dtype)
@@ -60,6 +68,8 @@ class PenaltyProducts:
             loops.gradient_components, groups, *graph, self.metrics, products, components, LX
         )
         run_on_rows(loops.penalty_rows, n, *graph, components, RX)
+        LX *= self.unit * unit
+        RX *= self.unit * unit
         return LX, RX
 
     @property
@@ -74,7 +84,7 @@ class PenaltyProducts:
     @cached_property
     def degree(self) -> Array:
         """Sums of the rows of the weights."""
-        return np.asarray(self.W.sum(axis=1)).ravel()
+        return self.unit * self._scaled_degree
 
     @cached_property
     def diagonal(self) -> Array:
@@ -83,7 +93,7 @@ class PenaltyProducts:
         own = np.empty(n)
         graph = (self.W.indptr, self.W.indices, self.W.data)
         run_on_rows(kernels().edge_penalties, n, *graph, self.F, self.metrics, own, edges)
-        return own + np.bincount(self.W.indices, edges, n)
+        return self.unit * (own + np.bincount(self.W.indices, edges, n))
 
     @cached_property
     def _neighbor_sums(self) -> Array:
@@ -91,8 +101,12 @@ class PenaltyProducts:
 
     @cached_property
     def _weights(self) -> tuple[Array, Array]:
-        """Weights and degrees in the precision of `F`."""
-        return self.W.data.astype(self.F.dtype), self.degree.astype(self.F.dtype)
+        """Weights and degrees in units of `unit` and the precision of `F`."""
+        return self.W.data.astype(self.F.dtype), self._scaled_degree.astype(self.F.dtype)
+
+    @property
+    def _scaled_degree(self) -> Array:
+        return np.asarray(self.W.sum(axis=1)).ravel()
 
 
 def kernels() -> ModuleType:

@@ -71,6 +71,7 @@ class CoordinateSequence:
             solver=", ".join(dict.fromkeys(s.solver for s in spectra)),
             reason="; ".join(dict.fromkeys([how, *approximate])),
             acceptance=Acceptance(angle=max(s.acceptance.angle for s in spectra)),
+            energy_errors=np.concatenate([s.errors_of_energies for s in spectra]),
         )
 
 
