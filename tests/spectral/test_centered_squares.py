@@ -113,12 +113,17 @@ class TestIsomap:
         with pytest.raises(MemoryError, match=r"all pairs of 500 points .* n_landmarks"):
             Isomap(2, disconnected="separate", **options).fit(X)
 
-    def test_a_dense_solver_warns_once_of_its_memory(self, monkeypatch):
+    def test_a_dense_solver_warns_of_its_memory_too(self, monkeypatch):
+        """First of the whole fit, before anything is computed, then of the solver."""
         monkeypatch.setattr(validation, "ANNOUNCED_ABOVE", 100)
         dense = Isomap(2, n_neighbors=8, eigen_solver=Dense(planned_above=100))
-        with pytest.warns(LargeMatrixWarning, match="dense eigenproblem of order 500") as caught:
+        with pytest.warns(LargeMatrixWarning) as caught:
             dense.set_params(short_circuits="ignore").fit(self.X)
-        assert len(caught) == 1
+        whole, solver = (str(warning.message) for warning in caught)
+        assert "all pairs of 500 points" in whole
+        assert "n_landmarks" in whole
+        assert "dense eigenproblem of order 500" in solver
+        assert "eigen_solver='auto'" in solver
 
     def test_residual_variance_in_any_unit(self):
         plain, large = (
