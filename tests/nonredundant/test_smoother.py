@@ -108,4 +108,8 @@ def test_no_more_than_requested(rng):
 def test_a_coordinate_that_is_constant(rng):
     F, mass = coordinates(rng, 100, 1)
     both = smoother_functions(np.column_stack([F, np.zeros(100)]), mass, 0.3)
-    np.testing.assert_allclose(both.values, smoother_functions(F, mass, 0.3).values)
+    one = smoother_functions(F, mass, 0.3)
+    signs = np.sign(
+        (both.values * one.values).sum(axis=0)
+    )  # those of singular vectors are arbitrary
+    np.testing.assert_allclose(both.values * signs, one.values, rtol=1e-7, atol=1e-12)
