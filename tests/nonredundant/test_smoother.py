@@ -109,7 +109,6 @@ def test_a_coordinate_that_is_constant(rng):
     F, mass = coordinates(rng, 100, 1)
     both = smoother_functions(np.column_stack([F, np.zeros(100)]), mass, 0.3)
     one = smoother_functions(F, mass, 0.3)
-    signs = np.sign(
-        (both.values * one.values).sum(axis=0)
-    )  # those of singular vectors are arbitrary
+    # Those of singular vectors are arbitrary.
+    signs = np.sign((both.values * one.values).sum(axis=0))
     np.testing.assert_allclose(both.values * signs, one.values, rtol=1e-7, atol=1e-12)
