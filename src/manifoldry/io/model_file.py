@@ -37,6 +37,9 @@ _ALIGNMENT = 64
 _MAX_HEADER = 2**28  # bytes
 # Files up to this size are read and verified at once; larger ones are mapped into memory.
 _SMALL = 2**26
+# What a header of the wrong shape may raise while it is interpreted.
+_INCONSISTENT = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError,
+                 TypeError, ValueError)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,9 +108,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     with written_at_once(path) as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest() + text)
-        for entry, array in zip(header["arrays"], arrays, strict=True):
+        for array in arrays:
             _pad(file)
-            file.write(memoryview(array.reshape(-1, order="A")).cast("B") if array.size else b"")
+            file.write(_bytes(array))
     return Path(path)
 
 
@@ -162,15 +165,19 @@ def _entries(arrays: list[Array]) -> Iterator[dict[str, Tree]]:
     """Type, shape, order, place and checksum of every array, relative to the end of the header."""
     offset = 0
     for array in arrays:
-        flat = array.reshape(-1, order="A")
         yield {
             "dtype": array.dtype.str,
             "shape": list(array.shape),
             "fortran": not array.flags.c_contiguous,
             "offset": offset,
-            "sha256": hashlib.sha256(flat).hexdigest(),
+            "sha256": hashlib.sha256(_bytes(array)).hexdigest(),
         }
         offset += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def _bytes(array: Array) -> memoryview:
+    """The bytes of a contiguous array, in its own order, without a copy."""
+    return memoryview(array.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type]
 
 
 def _pad(file: BinaryIO) -> None:
@@ -234,7 +241,14 @@ def _damage(path: Path) -> Iterator[None]:
         yield
     except DamagedModelError as error:
         raise DamagedModelError(f"{path} cannot be loaded: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as e:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as e:
         reason = f"{type(e).__name__}: {e}"
         raise DamagedModelError(f"{path} is damaged: its header is inconsistent ({reason})") from e
 
@@ -253,7 +267,7 @@ def _read_arrays(file: BinaryIO, header: dict[str, Any], start: int, verify: boo
         arrays = [_view(buffer, entry, start, size) for entry in header["arrays"]]
         if verify:
             for array, entry in zip(arrays, header["arrays"], strict=True):
-                if hashlib.sha256(array.reshape(-1, order="A")).hexdigest() != entry["sha256"]:
+                if hashlib.sha256(_bytes(array)).hexdigest() != entry["sha256"]:
                     raise DamagedModelError("the checksum of an array is wrong")
     return arrays
 

@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from manifoldry.io.model_types import class_named, name_of
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array
 
@@ -99,7 +100,7 @@ class Encoder:
             return {"dtype": value.str}
         if isinstance(value, type) and issubclass(value, np.generic):
             return {"number": np.dtype(value).str}
-        if type(value).__name__ in _SPARSE and sparse.issparse(value):
+        if sparse.issparse(value) and type(value).__name__ in _SPARSE:
             return self._once(value, lambda: self._sparse(value, where))
         if isinstance(value, np.random.RandomState):
             return {"random_state": self.encode(value.get_state(legacy=False), where)}
@@ -141,7 +142,8 @@ class Encoder:
             kind = "O" if value.dtype.kind == "O" else value.dtype.str
             return {"objects": [kind, list(value.shape), texts]}
         if value.dtype.names:
-            columns = [[name, self._array(value[name], where)] for name in value.dtype.names]
+            records: Any = value
+            columns = [[name, self._array(records[name], where)] for name in value.dtype.names]
             return {"records": columns}
         if value.dtype.kind not in _ARRAY_KINDS:
             raise UnsavableError(f"{where} is an array of {value.dtype}, which cannot be saved")
@@ -280,6 +282,8 @@ class Decoder:
         else:
             made.__dict__.update(state)
             _require_fields(made)
+            if isinstance(made, NeighborGraph):
+                made.check()
         return made
 
 
@@ -317,4 +321,8 @@ def _plain_dtype(text: Any, kinds: str = _ARRAY_KINDS) -> np.dtype[Any]:
 def _described(value: Any) -> str:
     kind = type(value)
     name = getattr(value, "__qualname__", None)
-    return f"the function {name}" if callable(value) and name else f"a {kind.__module__}.{kind.__qualname__}"
+    return (
+        f"the function {name}"
+        if callable(value) and name
+        else f"a {kind.__module__}.{kind.__qualname__}"
+    )

@@ -142,7 +142,9 @@ def _modules() -> dict[str, str]:
     """Module of every class, by the name that files use."""
     ours = {name: f"manifoldry.{at}" for at, names in _OURS.items() for name in names.split()}
     theirs = {
-        f"sklearn.{name}": f"sklearn.{at}" for at, names in _SKLEARN.items() for name in names.split()
+        f"sklearn.{name}": f"sklearn.{at}"
+        for at, names in _SKLEARN.items()
+        for name in names.split()
     }
     return ours | theirs
 
@@ -150,7 +152,9 @@ def _modules() -> dict[str, str]:
 @cache
 def _names() -> dict[tuple[str, str], str]:
     """Name in files of a class, given its package and its own name."""
-    return {(module.split(".")[0], name.split(".")[-1]): name for name, module in _modules().items()}
+    return {
+        (module.split(".")[0], name.split(".")[-1]): name for name, module in _modules().items()
+    }
 
 
 def name_of(kind: type) -> str | None:
