@@ -106,7 +106,7 @@ class Encoder:
             return {"random_state": self.encode(value.get_state(legacy=False), where)}
         if isinstance(value, np.random.Generator):
             return {"generator": self.encode(value.bit_generator.state, where)}
-        if isinstance(value, np.ufunc) and _FUNCTIONS.get(value.__name__) is value:
+        if isinstance(value, np.ufunc) and value in _FUNCTIONS.values():
             return {"function": value.__name__}
         name = name_of(type(value))
         if name is None:
