@@ -1,0 +1,124 @@
+"""Delimited text: encoding, delimiter and header are recognized."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from manifoldry.io.table import DataFileError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DELIMITERS = ",;\t| "
+_BYTE_ORDER_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_MISSING = ["", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?", "-", "#N/A"]
+
+
+def read_text(source: str | Path, delimiter: str | None = None) -> tuple[pa.Table, list[str]]:
+    """An arrow table of a text file, or of standard input for ``"-"``, and notes about it."""
+    name = "standard input" if str(source) == "-" else str(source)
+    raw = sys.stdin.buffer.read() if str(source) == "-" else Path(source).read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError) as error:
+            raise DataFileError(f"{name} is a damaged gzip file: {error}") from None
+    text, notes = _decoded(raw, name)
+    if not text.strip():
+        raise DataFileError(f"{name} is empty")
+    sample = [line.strip(" ") for line in text[:65_536].splitlines()[:50] if line.strip()]
+    mark = delimiter or _delimiter(sample)
+    comma = mark != "," and _has_decimal_commas(sample, mark)
+    return _parsed(text, name, mark, "," if comma else ".", _has_header(sample, mark)), notes
+
+
+def _decoded(raw: bytes, name: str) -> tuple[str, list[str]]:
+    if b"\x00" in raw[:1000] and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataFileError(f"{name} is no text file")
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if raw.startswith(mark):
+            try:
+                return raw.decode(encoding), []
+            except UnicodeDecodeError as error:
+                raise DataFileError(f"{name} is damaged {encoding} text: {error.reason}") from None
+    try:
+        return raw.decode("utf-8"), []
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", errors="replace"), [
+            f"{name} is not UTF-8; read as Windows-1252"
+        ]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The mark that divides all lines into the same number of fields, and the most of them."""
+
+    def score(mark: str) -> tuple[bool, int]:
+        counts = [len(_fields(line, mark)) for line in lines]
+        usual = max(set(counts), key=counts.count)
+        return usual > 1 and counts.count(usual) > 0.8 * len(counts), usual
+
+    best = max(_DELIMITERS, key=score)
+    return best if score(best)[0] else ","
+
+
+def _fields(line: str, mark: str) -> list[str]:
+    line = " ".join(line.split()) if mark == " " else line
+    return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+
+
+def _is_number(text: str, decimal: str = ".") -> bool:
+    try:
+        float(text.strip().replace(decimal, "."))
+    except ValueError:
+        return text.strip() in _MISSING
+    return True
+
+
+def _has_decimal_commas(lines: Sequence[str], mark: str) -> bool:
+    cells = [cell for line in lines[1:] for cell in _fields(line, mark) if "," in cell]
+    return bool(cells) and all(_is_number(cell, ",") for cell in cells)
+
+
+def _has_header(lines: Sequence[str], mark: str) -> bool:
+    """Whether the first line has texts where the second has numbers."""
+    first = _fields(lines[0], mark)
+    if len(lines) == 1:
+        return not any(_is_number(cell) for cell in first)
+    second = _fields(lines[1], mark)
+    decimal = "," if _has_decimal_commas(lines, mark) else "."
+    pairs = zip(first, second, strict=False)
+    changed = any(_is_number(b, decimal) and not _is_number(a, decimal) for a, b in pairs)
+    return changed or not any(_is_number(cell, decimal) for cell in [*first, *second])
+
+
+def _parsed(text: str, name: str, mark: str, decimal: str, header: bool) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    if mark == " ":  # any number of them divides two fields
+        text = "\n".join(" ".join(line.split()) for line in text.splitlines())
+    try:
+        return arrow_csv.read_csv(
+            io.BytesIO(text.encode("utf-8")),
+            read_options=arrow_csv.ReadOptions(autogenerate_column_names=not header),
+            parse_options=arrow_csv.ParseOptions(delimiter=mark, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                null_values=_MISSING, strings_can_be_null=True, decimal_point=decimal
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        reason = str(error).removeprefix("CSV parse error: ").splitlines()[0][:150]
+        raise DataFileError(
+            f"{name} cannot be read with the delimiter {mark!r}: {reason}; name another with "
+            "--delimiter, or mend the row"
+        ) from None
