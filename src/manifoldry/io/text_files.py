@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DELIMITERS = ",;\t| "
-_BYTE_ORDER_MARKS = (
-    (b"\xef\xbb\xbf", "utf-8-sig"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
+_BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?", "-", "#N/A"]
 
 
