@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +43,12 @@ class ColumnChoice:
     id: str | None = None
     drop: Sequence[str] = ()
 
-    def apply(self, table: pa.Table) -> Table:
-        """Split the columns of an arrow table."""
+    def apply(self, table: pa.Table, file: str) -> Table:
+        """Split the columns of an arrow table; `file` is its name, for messages."""
         present = _unique_names(table.column_names)
-        columns = dict(zip(present, table.columns, strict=True))
-        for name in (*(self.features or ()), *self.labels, *self.drop, *_given(self.id)):
-            _require(name, present)
+        columns = {n: _plain(c) for n, c in zip(present, table.columns, strict=True)}
+        named = (*(self.features or ()), *self.labels, *self.drop, *_given(self.id))
+        self.require_names(named, present, file)
         left = [name for name in present if name not in self.drop]
         notes: list[str] = []
         row_names = self.id or _recognized_id(left, columns)
@@ -58,12 +58,15 @@ class ColumnChoice:
         if self.features is None:
             features, notes = _numeric(features, columns)
         if not features:
-            raise DataFileError("no column of numbers is left; name the features with --columns")
+            raise DataFileError(
+                f"{file} has no column of numbers that can be a feature; name features with "
+                "--columns, or another delimiter with --delimiter"
+            )
         if row_names is not None and self.id is None:
             notes.append(f"column {row_names!r} names the rows")
         if labels and not self.labels:
             notes.append(f"taken as labels, not as features: {_listed(labels)}")
-        X = np.column_stack([_numbers(name, columns[name]) for name in features])
+        X = np.column_stack([_numbers(name, columns[name], file) for name in features])
         return Table(
             X,
             tuple(features),
@@ -71,6 +74,40 @@ class ColumnChoice:
             {name: _values(columns[name]) for name in labels},
             tuple(notes),
         )
+
+    def apply_to_array(self, table: Table, file: str) -> Table:
+        """Choose among the columns of an array, which have names or none."""
+        if not (self.features or self.labels or self.drop or self.id):
+            return table
+        if self.id is not None or self.labels:
+            raise DataFileError(f"{file} is an array, without columns of labels or row names")
+        if table.names is None:
+            raise DataFileError(
+                f"{file} has no names of columns to choose from; choose them in the array"
+            )
+        self.require_names((*(self.features or ()), *self.drop), table.names, file)
+        kept = [n for n in self.features or table.names if n not in self.drop]
+        X: Any = table.X
+        return replace(table, X=X[:, [table.names.index(n) for n in kept]], names=tuple(kept))
+
+    @staticmethod
+    def require_names(names: Sequence[str], present: Sequence[str], file: str) -> None:
+        """Raise DataFileError that suggests a name unless all names are present."""
+        known = set(present)
+        for name in names:
+            if name not in known:
+                close = get_close_matches(name, present, n=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"it has {_listed(present)}"
+                raise DataFileError(f"{file} has no column {name!r}; {hint}")
+
+
+def _plain(column: Any) -> Any:
+    """The column; one of categories as the values that they stand for."""
+    import pyarrow.types as types
+
+    if not types.is_dictionary(column.type):
+        return column
+    return column.cast(column.type.value_type)
 
 
 def _given(name: str | None) -> tuple[str, ...]:
@@ -87,20 +124,14 @@ def _unique_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def _require(name: str, present: Sequence[str]) -> None:
-    if name not in present:
-        close = get_close_matches(name, present, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"the columns are {_listed(present)}"
-        raise DataFileError(f"there is no column {name!r}; {hint}")
-
-
 def _is_text(column: Any) -> bool:
+    """Whether a column has texts, times or anything else that is no number."""
     import pyarrow.types as types
 
     kind = column.type
-    return bool(
-        types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-        or types.is_temporal(kind)
+    return not (
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        or types.is_decimal(kind) or types.is_null(kind)
     )  # fmt: skip
 
 
@@ -116,23 +147,29 @@ def _recognized_id(names: Sequence[str], columns: dict[str, Any]) -> str | None:
 
 
 def _is_distinct(column: Any) -> bool:
+    return column.null_count == 0 and _n_distinct(column) == len(column)
+
+
+def _n_distinct(column: Any) -> int:
+    """Number of different values; that of rows for values that cannot be compared."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    return column.null_count == 0 and int(pc.count_distinct(column).as_py()) == len(column)
+    try:
+        return int(pc.count_distinct(column).as_py())
+    except pa.ArrowNotImplementedError:
+        return len(column)
 
 
 def _recognized_labels(
     names: Sequence[str], columns: dict[str, Any], row_names: str | None
 ) -> list[str]:
     """Columns named like labels, and columns of few distinct texts."""
-    import pyarrow.compute as pc
-
     found = []
     for name in names:
         if name == row_names:
             continue
-        distinct = int(pc.count_distinct(columns[name]).as_py())
-        few = distinct <= max(2, min(_MAX_CLASSES, len(columns[name]) // 2))
+        few = _n_distinct(columns[name]) <= max(2, min(_MAX_CLASSES, len(columns[name]) // 2))
         if few and (name.strip().lower() in _LABEL_NAMES or _is_text(columns[name])):
             found.append(name)
     return found
@@ -148,19 +185,20 @@ def _numeric(names: Sequence[str], columns: dict[str, Any]) -> tuple[list[str], 
     return [name for name in names if name not in text], [note] if text else []
 
 
-def _numbers(name: str, column: Any) -> Column:
+def _numbers(name: str, column: Any, file: str) -> Column:
     """A column in double precision; missing values are NaN."""
     if _is_text(column):
         i, text = _first_text(column)
         raise DataFileError(
-            f"column {name!r} has text in row {i + 1} ({text!r}), where numbers are needed; leave "
-            "it out with --drop, or encode it as numbers"
+            f"{file}: column {name!r} has text in row {i + 1} ({text!r}), but features must be "
+            "numbers; leave it out with --drop, or encode it as numbers"
         )
     import pyarrow as pa
 
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    as_float = column.cast(pa.float64(), safe=False)
+    return np.asarray(as_float.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _first_text(column: Any) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,10 @@ class Table:
         Columns that are no features, such as classes.
     notes : tuple of str
         What a reader should know: which columns were taken for what, and what was left out.
+    image_shape : tuple of int, optional
+        Shape of the image in each row, if rows are images.
+    source : path, optional
+        The ``.h5ad`` file that the data are from, which has more than a table.
     """
 
     X: Matrix
@@ -41,6 +46,8 @@ class Table:
     ids: Column | None = None
     labels: Mapping[str, Column] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    image_shape: tuple[int, ...] | None = None
+    source: Path | None = None
 
     @property
     def n(self) -> int:
@@ -56,19 +63,26 @@ class Table:
         return f"row {i + 1}" if self.ids is None else f"row {i + 1} ({self.ids[i]})"
 
 
-def check_finite(table: Table) -> None:
-    """Raise DataFileError that names the first missing or infinite cell."""
+def check_finite(table: Table, missing: bool = False) -> None:
+    """Raise DataFileError that names the first missing or infinite cell.
+
+    With `missing`, missing values are accepted, and infinite ones are not.
+    """
     values = table.X.data if hasattr(table.X, "nnz") else table.X
     for start in range(0, len(values), 65_536):
-        wrong = ~np.isfinite(values[start : start + 65_536])
+        block = values[start : start + 65_536]
+        wrong = np.isinf(block) if missing else ~np.isfinite(block)
         if wrong.any():
             if values.ndim == 1:
                 raise DataFileError("the sparse matrix has missing or infinite values")
             i, j = (int(v) for v in np.argwhere(wrong)[0])
             name = f"column {j + 1}" if table.names is None else f"column {table.names[j]!r}"
             cell = values[start + i, j]
-            what = "is missing" if np.isnan(cell) else "is infinite"
+            if np.isnan(cell):
+                what, first = "is missing", "fill in missing values with --impute median"
+            else:
+                what, first = "is infinite", "mend the file"
             raise DataFileError(
-                f"the value in {table.row_name(start + i)}, {name} {what}; pass --impute median to "
-                "fill in missing values, --drop to leave the column out, or mend the file"
+                f"the value in {table.row_name(start + i)}, {name} {what}; {first}, or leave the "
+                "column out with --drop"
             )

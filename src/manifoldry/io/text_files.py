@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from manifoldry.io.extras import optional_module
 from manifoldry.io.table import DataFileError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_SAMPLE = 2**20  # characters by which a file is recognized
 _DELIMITERS = ",;\t| "
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _MISSING = ["", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?", "-", "#N/A"]
@@ -32,7 +34,7 @@ def read_text(source: str | Path, delimiter: str | None = None) -> tuple[pa.Tabl
     text, notes = _decoded(raw, name)
     if not text.strip():
         raise DataFileError(f"{name} is empty")
-    sample = [line.strip(" ") for line in text[:65_536].splitlines()[:50] if line.strip()]
+    sample = [line.strip(" ") for line in text[:_SAMPLE].splitlines()[:50] if line.strip()]
     mark = delimiter or _delimiter(sample)
     comma = mark != "," and _has_decimal_commas(sample, mark)
     return _parsed(text, name, mark, "," if comma else ".", _has_header(sample, mark)), notes
@@ -69,7 +71,10 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 def _fields(line: str, mark: str) -> list[str]:
     line = " ".join(line.split()) if mark == " " else line
-    return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+    try:
+        return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+    except csv.Error:  # such as a field of more than 128 KB: the mark is another
+        return [line]
 
 
 def _is_number(text: str, decimal: str = ".") -> bool:
@@ -98,15 +103,17 @@ def _has_header(lines: Sequence[str], mark: str) -> bool:
 
 
 def _parsed(text: str, name: str, mark: str, decimal: str, header: bool) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
+    pa = optional_module("pyarrow", "cli", "reading text files")
+    arrow_csv = optional_module("pyarrow.csv", "cli", "reading text files")
     if mark == " ":  # any number of them divides two fields
         text = "\n".join(" ".join(line.split()) for line in text.splitlines())
     try:
         return arrow_csv.read_csv(
             io.BytesIO(text.encode("utf-8")),
-            read_options=arrow_csv.ReadOptions(autogenerate_column_names=not header),
+            read_options=arrow_csv.ReadOptions(
+                autogenerate_column_names=not header,
+                block_size=_block_size(text),
+            ),
             parse_options=arrow_csv.ParseOptions(delimiter=mark, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 null_values=_MISSING, strings_can_be_null=True, decimal_point=decimal
@@ -118,3 +125,10 @@ def _parsed(text: str, name: str, mark: str, decimal: str, header: bool) -> pa.T
             f"{name} cannot be read with the delimiter {mark!r}: {reason}; name another with "
             "--delimiter, or mend the row"
         ) from None
+
+
+def _block_size(text: str) -> int:
+    """Bytes that are parsed at once: enough for several rows, however long they are."""
+    first = text.find("\n", 0, 2**28)
+    longest = 2**28 if first < 0 else first
+    return int(min(max(2**20, 32 * longest), 2**30))

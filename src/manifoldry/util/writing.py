@@ -16,17 +16,25 @@ def written_at_once(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     If the writing fails, a previous file stays as it was, and nothing else is left.
     """
+    with replaced_at_once(path) as temporary, temporary.open("wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextmanager
+def replaced_at_once(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The same for libraries that open files themselves: the path of the temporary file."""
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, _permissions(path))
-        os.replace(temporary, path)
+        yield temporary
+        temporary.chmod(_permissions(path))
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
