@@ -13,7 +13,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -62,7 +62,12 @@ class ModelInfo:
     """Size of the file."""
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
+def save(
+    model: BaseEstimator,
+    path: str | os.PathLike[str],
+    *,
+    facts: Mapping[str, Any] | None = None,
+) -> Path:
     """Write a fitted model to a file that can be loaded safely.
 
     The file contains numbers, text and the names of known classes; no code. It appears under its
@@ -75,6 +80,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
         in front of one. Functions as parameters, such as a metric of your own, cannot be saved.
     path : str or path
         The file, conventionally with the suffix ``.model``.
+    facts : mapping from str to what JSON can store, optional
+        Further facts about the training data, such as where they came from, for
+        :func:`read_info`.
 
     Examples
     --------
@@ -101,7 +109,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
         },
         "estimator": type(model).__name__,
         "parameters": {k: _short(v) for k, v in model.get_params().items()},
-        "training": _training(model),
+        "training": _training(model) | dict(facts or {}),
         "arrays": list(_entries(arrays)),
         "tree": tree,
     }  # fmt: skip

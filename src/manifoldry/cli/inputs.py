@@ -1,0 +1,90 @@
+"""Where a command reads from and writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from manifoldry.cli.console import Console
+from manifoldry.cli.preprocessing import Preprocessing
+from manifoldry.io import ColumnChoice, Table, read_table
+from manifoldry.io.write import check_format
+
+
+def read_input(
+    path: Path,
+    params: Mapping[str, Any],
+    console: Console,
+    *,
+    features: Sequence[str] | None = None,
+    missing: bool = False,
+) -> Table:
+    """The table of a file, as the parameters of a command say; its notes are printed."""
+    if features is None and params.get("columns"):
+        features = divided_names(params["columns"])
+    choice = ColumnChoice(
+        features,
+        tuple(params.get("labels") or ()),
+        params.get("row_names"),
+        divided_names(params.get("drop") or ""),
+    )
+    with console.working(f"reading {path}"):
+        table = read_table(
+            path, choice, delimiter=params.get("delimiter"), key=params.get("key"), missing=missing
+        )
+    for note in table.notes:
+        console.note(f"{path}: {note}")
+    return table
+
+
+class PreparedData(NamedTuple):
+    """A file, its table, the fitted steps before the method, and the data that they make."""
+
+    file: Path
+    table: Table
+    steps: list[tuple[str, Any]]
+    X: Any
+
+
+def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
+    """The data of a file after the steps that the parameters of a command ask for."""
+    table = read_input(path, params, console, missing=params["impute"] is not None)
+    return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console))
+
+
+def divided_names(text: str) -> tuple[str, ...]:
+    """Names that are divided by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def output_path(params: Mapping[str, Any], data: Path, ending: str, suffix: str = ".csv") -> Path:
+    """The file to write: the one that was named, or one named after the data in this folder."""
+    given: Path | None = params.get("output")
+    stem = Path(data.name.removesuffix(".gz")).stem.strip("-") or "data"
+    path = Path(f"{stem}-{ending}{suffix}") if given is None else given
+    if path.exists() and data.exists() and path.samefile(data):
+        raise FileExistsError(f"{path} is the input; name another output with --output")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}; make it, or name another")
+    if suffix == ".csv":
+        check_format(path)
+    return path
+
+
+def first_label(table: Table) -> tuple[str | None, Any]:
+    """Name and values of the first label, or None twice."""
+    labels: Mapping[str, Any] = table.labels
+    return next(iter(labels.items()), (None, None))
+
+
+def usable_labels(table: Table, console: Console) -> Any:
+    """The first label if it has classes; None otherwise."""
+    name, values = first_label(table)
+    if values is None:
+        return None
+    count = len(set(values.tolist()))
+    if 2 <= count <= table.n // 2:
+        return values
+    console.note(f"label {name!r} has {count} different values, so it is not used as classes")
+    return None

@@ -1,0 +1,72 @@
+"""The entry point: it runs a command and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, by default those of the process.
+
+    Returns
+    -------
+    int
+        0, or 1 if data or a fit are at fault, 2 if the arguments are, 130 after Ctrl-C.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return _failed("interrupted; nothing was written", INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output has gone, such as `head`
+        sys.stderr.close()
+        return FAILED
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of the command line's syntax
+            return _failed(f"{error.format_message()} ({_help(error)})", USAGE)
+        if "--traceback" in arguments:
+            traceback.print_exc()
+        return _failed(_text(error), FAILED)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        from manifoldry.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich", "click"):
+            raise
+        return _failed(
+            f"the command needs the package {error.name}: pip install 'manifoldry[cli]'", FAILED
+        )
+    try:
+        return int(app(arguments, prog_name="manifoldry", standalone_mode=False) or OK)
+    except RuntimeError as error:
+        if type(error).__name__ != "Abort":  # what Ctrl-C becomes
+            raise
+        raise KeyboardInterrupt from None
+
+
+def _failed(text: str, code: int) -> int:
+    print("manifoldry: error: " + " ".join(text.split()), file=sys.stderr)
+    return code
+
+
+def _text(error: Exception) -> str:
+    """What went wrong, in one line; errors that nobody foresaw are named by their class."""
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{place}"
+    if isinstance(error, (ValueError, TypeError, ImportError, OSError)) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error} (--traceback shows where)"
+
+
+def _help(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return f"see {context.command_path} --help" if context is not None else "see --help"
