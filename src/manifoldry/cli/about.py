@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def list_methods(ctx: typer.Context, name: str | None) -> None:
             return
         method = method_named(name)
         params = method.make().get_params()
-        described = (type(method.make()).__doc__ or "").partition("\n    See Also")[0]
+        described = cleandoc(type(method.make()).__doc__ or "").partition("\nReferences\n")[0]
         result = {"method": method.name, "class": method.class_name, "use": method.use,
                   "parameters": {key: repr(value) for key, value in params.items()}}  # fmt: skip
         console.finish(result, f"{method.name} ({method.class_name}): {method.use}\n\n{described}")

@@ -198,7 +198,6 @@ def methods(
     name: Annotated[
         str | None, typer.Argument(help="A method, for its description and parameters.")
     ] = None,
-    quiet: opt.Quiet = False,
     json: opt.Json = False,
     traceback: opt.Traceback = False,
 ) -> None:
@@ -214,7 +213,6 @@ def info(
     model: Annotated[
         Path | None, typer.Argument(help="A model file; without one, the installation.")
     ] = None,
-    quiet: opt.Quiet = False,
     json: opt.Json = False,
     traceback: opt.Traceback = False,
 ) -> None:

@@ -40,15 +40,13 @@ def default_method(X: Any, seed: int) -> Choice:
         found = estimate_dimension(sample, random_state=seed)
     if n_clusters == 1 and found.high <= 2:
         shape = "curve" if found.high == 1 else "surface"
-        return Choice("isomap", f"the data look like one {shape}, whose shape it keeps")
+        return Choice("isomap", f"the data look like one {shape}, and it keeps the global shape")
     what = (
-        f"the neighbor graph has {n_clusters} separate parts"
+        f"the data are in {n_clusters} separate parts"
         if n_clusters > 1
         else f"the data have about {found.dimension} dimensions"
     )
-    return Choice(
-        "tsne", f"{what}; it shows clusters, but their sizes and distances have little meaning"
-    )
+    return Choice("tsne", f"{what}, and it shows clusters; their sizes and distances mean little")
 
 
 def suited_to_size(estimator: Any, n: int, console: Console) -> Any:

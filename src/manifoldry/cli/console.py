@@ -34,7 +34,7 @@ class Console:
     @contextmanager
     def of(cls, params: Mapping[str, Any]) -> Iterator[Console]:
         """The console of a command with these parameters; warnings become lines."""
-        console = cls(params["quiet"], params["json"])
+        console = cls(params.get("quiet", False), params["json"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", ManifoldryWarning)

@@ -11,20 +11,28 @@ import typer
 from manifoldry import assess
 from manifoldry.cli.choice import default_method, suited_to_size
 from manifoldry.cli.console import Console
+from manifoldry.cli.errors import INTERRUPTED
 from manifoldry.cli.fitting import Fit, fit_estimator
-from manifoldry.cli.inputs import PreparedData, output_path, read_prepared, usable_labels
-from manifoldry.cli.main import INTERRUPTED
+from manifoldry.cli.inputs import (
+    PreparedData,
+    check_output,
+    output_path,
+    read_prepared,
+    usable_labels,
+)
 from manifoldry.cli.methods import Method, make_estimator, method_named
 from manifoldry.cli.picture import draw_map
 from manifoldry.cli.preprocessing import joined
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import Table, save, write_map
+from manifoldry.io.write import MAP_FORMATS
 
 
 def embed_file(ctx: typer.Context, data: Path) -> None:
     """Embed the data of a file."""
     params = ctx.params
     with Console.of(params) as console:
+        check_output(params, data, MAP_FORMATS)
         if params["method"] is not None:  # a wrong name is reported before the data are read
             make_estimator(method_named(params["method"]), params)
         _embed(ctx, read_prepared(data, params, console), console)
@@ -39,6 +47,7 @@ def embed_digits(ctx: typer.Context) -> None:
     labels = {"digit": digits.target}
     table = Table(digits.data, tuple(digits.feature_names), names, labels, image_shape=(8, 8))
     with Console.of(ctx.params) as console:
+        check_output(ctx.params, Path("digits"), MAP_FORMATS)
         _embed(ctx, PreparedData(Path("digits"), table, [], table.X), console)
 
 
@@ -46,7 +55,7 @@ def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
     """Fit a method, and write everything that was asked for."""
     params, table, X = ctx.params, data.table, data.X
     method, reason = _method(params, X, console)
-    path = output_path(params, data.file, method.name)
+    path = output_path(params, data.file, f"{method.name}.csv")
     estimator = suited_to_size(make_estimator(method, params), table.n, console)
     fit = fit_estimator(estimator, X, console)
     files = _write(ctx, fit, data, method, path)
@@ -78,7 +87,7 @@ def _method(params: Any, X: Any, console: Console) -> tuple[Method, str]:
     with console.working("choosing a method"):
         chosen = default_method(X, params["seed"])
     method = method_named(chosen.method)
-    console.note(f"method {method.name}: {chosen.reason} (choose another with --method)")
+    console.note(f"method {method.name}: {chosen.reason}; choose another with --method")
     return method, chosen.reason
 
 

@@ -11,10 +11,10 @@ import typer
 from manifoldry import assess, compare, estimate_dimension
 from manifoldry.cli.choice import suited_to_size
 from manifoldry.cli.console import Console
-from manifoldry.cli.inputs import output_path, read_prepared, usable_labels
+from manifoldry.cli.inputs import check_output, output_path, read_prepared, usable_labels
 from manifoldry.cli.methods import make_estimator, method_named
 from manifoldry.cli.options import USUAL_METHODS
-from manifoldry.cli.picture import draw_comparison
+from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, read_table
 
@@ -26,8 +26,9 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
     names = params["methods"] or (() if maps else USUAL_METHODS)
     estimators = {m.name: make_estimator(m, params) for m in map(method_named, names)}
     with Console.of(params) as console:
+        check_output(params, data, PICTURE_FORMATS)
         read = read_prepared(data, params, console)
-        path = output_path(params, data, "compare", ".png")
+        path = output_path(params, data, "compare.png")
         embeddings = {
             name: suited_to_size(estimator, read.table.n, console)
             for name, estimator in estimators.items()

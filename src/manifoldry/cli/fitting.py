@@ -6,6 +6,7 @@ import time
 from typing import Any, NamedTuple
 
 from manifoldry.cli.console import Console
+from manifoldry.optimize import Callback
 
 
 class Fit(NamedTuple):
@@ -18,8 +19,6 @@ class Fit(NamedTuple):
 
 def fit_estimator(estimator: Any, X: Any, console: Console) -> Fit:
     """Fit an estimator with progress on the screen."""
-    from manifoldry.optimize import Callback
-
     params = estimator.get_params(deep=False)
     watched = {"verbose": console.is_interactive, "callback": Callback(on_interrupt="keep")}
     watched = {name: value for name, value in watched.items() if name in params}

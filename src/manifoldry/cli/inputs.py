@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manifoldry.cli.console import Console
+from manifoldry.cli.errors import UsageError
 from manifoldry.cli.preprocessing import Preprocessing
 from manifoldry.io import ColumnChoice, Table, read_table
-from manifoldry.io.write import check_format
 
 
 def read_input(
@@ -58,18 +58,25 @@ def divided_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def output_path(params: Mapping[str, Any], data: Path, ending: str, suffix: str = ".csv") -> Path:
-    """The file to write: the one that was named, or one named after the data in this folder."""
-    given: Path | None = params.get("output")
-    stem = Path(data.name.removesuffix(".gz")).stem.strip("-") or "data"
-    path = Path(f"{stem}-{ending}{suffix}") if given is None else given
-    if path.exists() and data.exists() and path.samefile(data):
-        raise FileExistsError(f"{path} is the input; name another output with --output")
+def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) -> None:
+    """Refuse an output that cannot be written, before anything is computed."""
+    path: Path | None = params["output"]
+    if path is None:
+        return
+    if path.suffix.lower() not in formats:
+        raise UsageError(
+            f"{path}: the format {path.suffix!r} cannot be written; choose {', '.join(formats)}"
+        )
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent}; make it, or name another")
-    if suffix == ".csv":
-        check_format(path)
-    return path
+        raise UsageError(f"there is no folder {path.parent}; make it, or name another")
+    if path.exists() and data.exists() and path.samefile(data):
+        raise UsageError(f"{path} is the input; name another output")
+
+
+def output_path(params: Mapping[str, Any], data: Path, ending: str) -> Path:
+    """The file that was named, or one named after the data, in the working folder."""
+    stem = Path(data.name.removesuffix(".gz")).stem.strip("-") or "data"
+    return params["output"] or Path(f"{stem}-{ending}")
 
 
 def first_label(table: Table) -> tuple[str | None, Any]:

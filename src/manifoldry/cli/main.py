@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+from manifoldry.cli.errors import FAILED, INTERRUPTED, OK, USAGE, UsageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, such as `head`
         sys.stderr.close()
         return FAILED
+    except UsageError as error:
+        return _failed(str(error), USAGE)
     except Exception as error:
         if hasattr(error, "format_message"):  # of the command line's syntax
             return _failed(f"{error.format_message()} ({_help(error)})", USAGE)

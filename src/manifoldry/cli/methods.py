@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-import typer
-
 import manifoldry
+from manifoldry.cli.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def method_named(name: str) -> Method:
     if found is None:
         close = get_close_matches(_letters(name), spelled, n=1)
         hint = f"did you mean {spelled[close[0]].name}?" if close else "see manifoldry methods"
-        raise typer.BadParameter(f"there is no method {name!r}; {hint}")
+        raise UsageError(f"there is no method {name!r}; {hint}")
     return found
 
 
@@ -91,7 +90,7 @@ def make_estimator(method: Method, options: Mapping[str, Any]) -> Any:
         if name not in params:
             close = get_close_matches(name, params, n=1)
             hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(sorted(params))}"
-            raise typer.BadParameter(f"{method.name} has no parameter {name!r}; {hint}")
+            raise UsageError(f"{method.name} has no parameter {name!r}; {hint}")
         estimator.set_params(**{name: value})
     return estimator
 
@@ -102,7 +101,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not (equals and name.strip()):
-            raise typer.BadParameter(f"--set {setting!r} must be name=value")
+            raise UsageError(f"--set {setting!r} must be name=value")
         parsed[name.strip()] = _value(value.strip())
     return parsed
 

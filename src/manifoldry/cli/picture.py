@@ -12,6 +12,8 @@ from manifoldry.io.extras import optional_module
 from manifoldry.io.table import Table
 from manifoldry.util.writing import written_at_once
 
+PICTURE_FORMATS = (".png", ".pdf", ".svg", ".jpg")
+
 
 def draw_map(path: Path, embedding: Any, table: Table, title: str) -> Path:
     """Draw a map, colored by the first label; rows that are images are shown as images."""

@@ -10,16 +10,18 @@ import numpy as np
 import typer
 
 from manifoldry.cli.console import Console
-from manifoldry.cli.inputs import output_path, read_input
+from manifoldry.cli.inputs import check_output, output_path, read_input
 from manifoldry.cli.preprocessing import decoded, divided, prepared
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, load, read_info, write_map, write_table
 from manifoldry.io.read import has_column_names
+from manifoldry.io.write import MAP_FORMATS, TABLE_FORMATS
 
 
 def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
     """Coordinates of new data."""
     with Console.of(ctx.params) as console:
+        check_output(ctx.params, data, MAP_FORMATS)
         training = read_info(model).training
         fitted = load(model)
         steps, last = divided(fitted)
@@ -29,7 +31,7 @@ def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
         imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
         table = read_input(data, ctx.params, console, features=names, missing=imputes)
         method = str(training.get("method", "embedding"))
-        path = output_path(ctx.params, data, method)
+        path = output_path(ctx.params, data, f"{method}.csv")
         with console.working(f"placing {table.n} rows"):
             X = prepared(steps, table.X)
             embedding = last.transform(X)
@@ -48,10 +50,11 @@ def _with_novelty(table: Table, model: Any, X: Any) -> Table:
 def invert_file(ctx: typer.Context, model: Path, map_file: Path) -> None:
     """Data at positions of a map."""
     with Console.of(ctx.params) as console:
+        check_output(ctx.params, map_file, TABLE_FORMATS)
         training = read_info(model).training
         fitted = load(model)
         table = _positions(ctx, map_file, fitted, training, console)
-        path = output_path(ctx.params, map_file, "inverse")
+        path = output_path(ctx.params, map_file, "inverse.csv")
         with console.working(f"computing {table.n} rows"):
             X = decoded(fitted, table.X)
         names = training.get("feature_names")

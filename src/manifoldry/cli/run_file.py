@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from manifoldry.cli.errors import UsageError
 from manifoldry.cli.methods import parse_settings
 from manifoldry.util.saved import package_version
 from manifoldry.util.writing import written_at_once
@@ -52,9 +53,9 @@ def read_run(ctx: typer.Context, path: Path | None) -> Path | None:
     try:
         options = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be read: {error.strerror}") from None
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{path} is no run file: {error}") from None
+        raise UsageError(f"{path} is no run file: {error}") from None
     _check_command(ctx, path, options)
     settings = options.pop("set", {})
     known = [p.name for p in ctx.command.params if p.name is not None]
@@ -62,7 +63,7 @@ def read_run(ctx: typer.Context, path: Path | None) -> Path | None:
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise typer.BadParameter(f"{path} has an unknown option {name!r}{hint}")
+            raise UsageError(f"{path} has an unknown option {name!r}{hint}")
     if settings:
         options["settings"] = [f"{name}={value}" for name, value in settings.items()]
     ctx.default_map = options
@@ -73,7 +74,7 @@ def _check_command(ctx: typer.Context, path: Path, options: dict[str, Any]) -> N
     command = options.pop("command", ctx.command.name)
     options.pop("version", None)
     if command != ctx.command.name:
-        raise typer.BadParameter(f"{path} is for `manifoldry {command}`, not {ctx.command.name}")
+        raise UsageError(f"{path} is for `manifoldry {command}`, not {ctx.command.name}")
 
 
 def _absolute(path: Any) -> str:

@@ -15,7 +15,8 @@ from manifoldry.io.table import Column, DataFileError, Table
 from manifoldry.util.typing import Array
 from manifoldry.util.writing import replaced_at_once, written_at_once
 
-MAP_FORMATS = (".csv", ".tsv", ".parquet", ".npy", ".h5ad")
+TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+MAP_FORMATS = (*TABLE_FORMATS, ".h5ad")
 # A spreadsheet runs a cell that begins with one of these as a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -60,13 +61,14 @@ def write_table(path: str | os.PathLike[str], table: Table) -> Path:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    check_format(path)
+    if suffix not in TABLE_FORMATS:
+        raise DataFileError(
+            f"{path}: the format {suffix!r} cannot be written; choose {', '.join(TABLE_FORMATS)}"
+        )
     if suffix == ".npy":
         with written_at_once(path) as file:
             np.save(file, np.asarray(table.X), allow_pickle=False)
         return path
-    if suffix == ".h5ad":
-        raise DataFileError(f"{path}: an .h5ad file can be written of a map only; choose .csv")
     arrow = optional_module("pyarrow", "cli", f"writing {suffix} files")
     if suffix == ".parquet":
         parquet = optional_module("pyarrow.parquet", "cli", "writing Parquet")
@@ -79,15 +81,6 @@ def write_table(path: str | os.PathLike[str], table: Table) -> Path:
     with written_at_once(path) as file:
         csv.write_csv(arrow.table(safe), file, options)
     return path
-
-
-def check_format(path: str | os.PathLike[str]) -> None:
-    """Raise DataFileError unless the suffix is one that can be written."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in MAP_FORMATS:
-        raise DataFileError(
-            f"{path}: the format {suffix!r} cannot be written; choose {', '.join(MAP_FORMATS)}"
-        )
 
 
 def _columns(table: Table) -> dict[str, Column]:
