@@ -11,7 +11,7 @@ import typer
 from manifoldry import assess
 from manifoldry.cli.choice import default_method, suited_to_size
 from manifoldry.cli.console import Console
-from manifoldry.cli.errors import INTERRUPTED
+from manifoldry.cli.errors import InterruptedFitError
 from manifoldry.cli.fitting import Fit, fit_estimator
 from manifoldry.cli.inputs import (
     PreparedData,
@@ -48,7 +48,7 @@ def embed_digits(ctx: typer.Context) -> None:
     table = Table(digits.data, tuple(digits.feature_names), names, labels, image_shape=(8, 8))
     with Console.of(ctx.params) as console:
         check_output(ctx.params, Path("digits"), MAP_FORMATS)
-        _embed(ctx, PreparedData(Path("digits"), table, [], table.X), console)
+        _embed(ctx, PreparedData(Path("digits"), table, [], table.X, "gray_r"), console)
 
 
 def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
@@ -72,7 +72,7 @@ def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
     if fit.interrupted:
         console.note(f"interrupted: the map so far is in {files['map']}")
         console.finish(result, files=files)
-        raise typer.Exit(INTERRUPTED)
+        raise InterruptedFitError
     text = ""
     if params["verdict"]:
         found = _assessment(fit.model, X, table, params["seed"], console)
@@ -106,7 +106,9 @@ def _write(
         files["model"] = save(model, path.with_suffix(".model"), facts=facts)
     if ctx.params["picture"]:
         title = f"{method.class_name} of {table.n} rows"
-        files["picture"] = draw_map(path.with_suffix(".png"), embedding, table, title)
+        files["picture"] = draw_map(
+            path.with_suffix(".png"), embedding, table, title, data.image_cmap
+        )
     files["run"] = write_run(path, ctx, method=method.name)
     return files
 

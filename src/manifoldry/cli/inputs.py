@@ -39,12 +39,16 @@ def read_input(
 
 
 class PreparedData(NamedTuple):
-    """A file, its table, the fitted steps before the method, and the data that they make."""
+    """A file, its table, the fitted steps before the method, and the data that they make.
+
+    The colormap is that of gray images: ``"gray_r"`` for ink on paper.
+    """
 
     file: Path
     table: Table
     steps: list[tuple[str, Any]]
     X: Any
+    image_cmap: str = "gray"
 
 
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:

@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from manifoldry.cli.errors import FAILED, INTERRUPTED, OK, USAGE, UsageError
+from manifoldry.cli.errors import FAILED, INTERRUPTED, OK, USAGE, InterruptedFitError, UsageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,9 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        return _run(arguments)
+        code = _run(arguments)
+    except InterruptedFitError:
+        return INTERRUPTED
     except KeyboardInterrupt:
-        return _failed("interrupted; nothing was written", INTERRUPTED)
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone, such as `head`
         sys.stderr.close()
         return FAILED
@@ -33,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--traceback" in arguments:
             traceback.print_exc()
         return _failed(_text(error), FAILED)
+    if code == INTERRUPTED:
+        _failed("interrupted; no unfinished file was left behind", INTERRUPTED)
+    return code
 
 
 def _run(arguments: list[str]) -> int:
@@ -45,11 +50,12 @@ def _run(arguments: list[str]) -> int:
             f"the command needs the package {error.name}: pip install 'manifoldry[cli]'", FAILED
         )
     try:
+        # typer returns 130 after Ctrl-C, or raises Abort.
         return int(app(arguments, prog_name="manifoldry", standalone_mode=False) or OK)
     except RuntimeError as error:
-        if type(error).__name__ != "Abort":  # what Ctrl-C becomes
+        if type(error).__name__ != "Abort":
             raise
-        raise KeyboardInterrupt from None
+        return INTERRUPTED
 
 
 def _failed(text: str, code: int) -> int:

@@ -15,7 +15,9 @@ from manifoldry.util.writing import written_at_once
 PICTURE_FORMATS = (".png", ".pdf", ".svg", ".jpg")
 
 
-def draw_map(path: Path, embedding: Any, table: Table, title: str) -> Path:
+def draw_map(
+    path: Path, embedding: Any, table: Table, title: str, image_cmap: str = "gray"
+) -> Path:
     """Draw a map, colored by the first label; rows that are images are shown as images."""
     without_screen()
     from manifoldry.plotting import plot_embedding, plot_images
@@ -26,7 +28,7 @@ def draw_map(path: Path, embedding: Any, table: Table, title: str) -> Path:
         options |= {"components": (0, 1)}
     if table.image_shape is not None and embedding.shape[1] == 2:
         images = np.asarray(table.X).reshape(table.n, *table.image_shape)
-        ax = plot_images(embedding, images, color, title=title)
+        ax = plot_images(embedding, images, color, image_cmap=image_cmap, **options)
     else:
         ax = plot_embedding(embedding, color, **options)
     return save_figure(path, ax.figure)
