@@ -94,6 +94,7 @@ _SUBMODULES = (
     "eigen",
     "exceptions",
     "extension",
+    "io",
     "iterative",
     "lie",
     "metrics",

@@ -8,8 +8,8 @@ import tomllib
 
 import numpy as np
 import pytest
+import sklearn.decomposition
 from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA as SklearnPCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import manifoldry
 from manifoldry.cli.main import main
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.io import read_table
+from manifoldry.io import ColumnChoice, read_table
 
 pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
@@ -110,7 +110,7 @@ def test_preprocessing_there_and_back(run, folder):
     run("embed", "gaps.csv", "-m", "pca", *steps, "--no-picture", "--no-assess")
     reference = make_pipeline(
         SimpleImputer(strategy="median"), FunctionTransformer(np.log1p, np.expm1),
-        StandardScaler(), SklearnPCA(3), manifoldry.PCA(2),
+        StandardScaler(), sklearn.decomposition.PCA(3), manifoldry.PCA(2),
     ).fit(gaps)  # fmt: skip
     expected = reference[-1].embedding_
     np.testing.assert_allclose(read_table("gaps-pca.csv").X, expected, atol=1e-10)
@@ -177,8 +177,18 @@ def test_assess_any_map(run, folder):
     expected = manifoldry.assess(X, Y, SPECIES, random_state=0)
     assert result["metrics"] == pytest.approx({k: float(v) for k, v in expected.metrics.items()})
     assert result["summary"] == expected.summary
-    out, _ = run("assess", "iris.csv", "mine.csv")
+    out, _ = run("assess", "iris.csv", "mine.csv", "-o", "points.csv")
     assert str(expected) in out
+    points = read_table("points.csv", ColumnChoice(features=["trustworthiness"]))
+    np.testing.assert_allclose(points.X[:, 0], expected.per_point["trustworthiness"])
+    assert list(points.ids[:2]) == ["flower0", "flower1"]
+
+
+def test_maps_of_very_few_rows_are_not_assessed(run, folder):
+    (folder / "short.csv").write_text("a,b\n1,2\n3,4\n4,5\n")
+    result = found(run, "embed", "short.csv", "--no-picture")
+    assert result["method"] == "pca"
+    assert "the map is not assessed: " in result["notes"][-1]
 
 
 def test_dimension(run):
@@ -298,14 +308,15 @@ DATA_ERRORS = {
     ],
     "row 2, column 'b' is missing; fill in": ["embed", "gap.csv"],
     "Expected 2 columns, got 1": ["embed", "ragged.csv"],
-    "gap.csv has 3 rows, but the data have 150": ["assess", "iris.csv", "gap.csv", "--scale"],
+    "short.csv has 3 rows, but the data have 150": ["assess", "iris.csv", "short.csv"],
     "--log1p needs values above -1": ["embed", "negative.csv", "--log1p"],
 }
 
 
 @pytest.mark.parametrize("message", [*USAGE_ERRORS, *DATA_ERRORS])
 def test_errors_are_one_line(run, folder, message):
-    (folder / "gap.csv").write_text("a,b\n1,2\n3,\n4,5\n" if "gap" not in message else "a\n1\n2\n3")
+    (folder / "gap.csv").write_text("a,b\n1,2\n3,\n4,5\n")
+    (folder / "short.csv").write_text("a,b\n1,2\n3,4\n4,5\n")
     (folder / "ragged.csv").write_text("a,b\n1,2\n3\n")
     (folder / "negative.csv").write_text("a,b\n1,2\n-3,4\n")
     (folder / "unknown.toml").write_text('data = "iris.csv"\nmehtod = "pca"\n')

@@ -3,6 +3,7 @@
 import gzip
 import io
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,6 +134,13 @@ def test_npz(tmp_path):
     np.testing.assert_array_equal(table.X, X[:, 1:])
     np.testing.assert_array_equal(table.labels["y"], y)
     assert table.notes == ("arrays that are not used: 'other'",)
+    assert list(read_table(tmp_path / "x.npz", ColumnChoice(labels=["y"])).labels) == ["y"]
+    with pytest.raises(DataFileError, match="no column 'z'; it has 'y'"):
+        read_table(tmp_path / "x.npz", ColumnChoice(labels=["z"]))
+    np.save(tmp_path / "x.npy", X)
+    for choice in (ColumnChoice(labels=["z"]), ColumnChoice(drop=["z"]), ColumnChoice(id="z")):
+        with pytest.raises(DataFileError, match=r"no names|without a column of row names"):
+            read_table(tmp_path / "x.npy", choice)
 
 
 def test_sparse_npz(tmp_path):
@@ -166,10 +174,15 @@ def test_h5ad_there_and_back(tmp_path):
         read_table(tmp_path / "cells.h5ad", key="X_umap")
     with pytest.raises(DataFileError, match="no column 'widht'; did you mean 'width'"):
         read_table(tmp_path / "cells.h5ad", ColumnChoice(features=["widht"]))
+    swapped = read_table(tmp_path / "cells.h5ad", ColumnChoice(features=["length", "width"]))
+    np.testing.assert_array_equal(swapped.X.toarray(), X[:, ::-1])
     write_map(tmp_path / "map.h5ad", X, table, method="tsne")
     again = anndata.read_h5ad(tmp_path / "map.h5ad")
     np.testing.assert_array_equal(again.obsm["X_tsne"], X)
     np.testing.assert_array_equal(again.obsm["X_pca"], X[:, :1])
+    more = replace(table, labels={"kind": table.labels["kind"], "novelty": X[:, 0]})
+    write_map(tmp_path / "map.h5ad", X, more, method="tsne")
+    np.testing.assert_array_equal(anndata.read_h5ad(tmp_path / "map.h5ad").obs["novelty"], X[:, 0])
     write_map(tmp_path / "new.h5ad", X, Table(X, labels={"y": np.arange(4)}), method="pca")
     assert list(anndata.read_h5ad(tmp_path / "new.h5ad").obs["y"]) == [0, 1, 2, 3]
 
@@ -203,7 +216,7 @@ def test_images(tmp_path):
 
 BROKEN = {
     "empty.csv": (b"", "is empty"),
-    "binary.csv": (b"\x00\x01\x02" * 50, "is no text file"),
+    "binary.csv": (b"\x00\x01\x02" * 50, "neither text nor"),
     "ragged.csv": (b"a,b\n1,2\n3\n", "Expected 2 columns, got 1.*mend the row"),
     "texts.csv": (b"a,b\nu,v\nw,x\n", "no column of numbers"),
     "headers.csv": (b"a,b\n", "no data|no column of numbers"),

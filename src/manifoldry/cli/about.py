@@ -13,6 +13,7 @@ import typer
 from manifoldry.cli.console import Console
 from manifoldry.cli.methods import METHODS, method_named
 from manifoldry.io import read_info
+from manifoldry.util.saved import package_version
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "typer", "rich", "matplotlib", "pyarrow",
              "zarr", "anndata", "pyamg")  # fmt: skip
@@ -50,9 +51,7 @@ def show_info(ctx: typer.Context, model: Path | None) -> None:
 
 
 def _installation() -> dict[str, str]:
-    from manifoldry import __version__
-
-    found = {"manifoldry": __version__, "python": platform.python_version()}
+    found = {"manifoldry": package_version(), "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             found[package] = version(package)

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+import manifoldry
 from manifoldry.cli import options as opt
+from manifoldry.cli.option_groups import with_options
 
 app = typer.Typer(
     help="Nonlinear dimensionality reduction: maps of data, and how far to trust them.",
@@ -22,15 +24,14 @@ def _start(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    from manifoldry import __version__
-
     if version:
-        print(__version__)
+        print(manifoldry.__version__)
     elif ctx.invoked_subcommand is None:
         print(ctx.get_help())
 
 
 @app.command()
+@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
 def embed(
     ctx: typer.Context,
     data: opt.Data,
@@ -38,25 +39,9 @@ def embed(
     method: opt.MethodName = None,
     components: opt.Coordinates = 2,
     settings: opt.Settings = None,
-    columns: opt.Features = None,
-    labels: opt.Labels = None,
-    row_names: opt.RowNames = None,
-    drop: opt.Drop = None,
-    delimiter: opt.Delimiter = None,
-    key: opt.Key = None,
-    impute: opt.ImputeOption = None,
-    log1p: opt.Log1p = False,
-    scale: opt.Scale = False,
-    pca: opt.Components = None,
     picture: opt.Picture = True,
     save_model: opt.SaveModel = True,
     verdict: opt.Verdict = True,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = None,
-    run: opt.RunFile = None,
-    quiet: opt.Quiet = False,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """Make a map of the data: coordinates, picture, verdict and a reusable model."""
     from manifoldry.cli.embedding import embed_file
@@ -65,6 +50,7 @@ def embed(
 
 
 @app.command()
+@with_options(opt.PRINTING)
 def transform(
     ctx: typer.Context,
     model: opt.ModelFile,
@@ -75,9 +61,6 @@ def transform(
     delimiter: opt.Delimiter = None,
     key: opt.Key = None,
     run: opt.RunFile = None,
-    quiet: opt.Quiet = False,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """Give new data coordinates on the map of a model, without changing the map."""
     from manifoldry.cli.positions import transform_file
@@ -86,6 +69,7 @@ def transform(
 
 
 @app.command()
+@with_options(opt.PRINTING)
 def inverse(
     ctx: typer.Context,
     model: opt.ModelFile,
@@ -95,9 +79,6 @@ def inverse(
     row_names: opt.RowNames = None,
     delimiter: opt.Delimiter = None,
     run: opt.RunFile = None,
-    quiet: opt.Quiet = False,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """Turn positions on the map of a model back into data."""
     from manifoldry.cli.positions import invert_file
@@ -105,31 +86,16 @@ def inverse(
     invert_file(ctx, model, map_file)
 
 
-@app.command()
-def compare(
+@app.command("compare")
+@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+def compare_command(
     ctx: typer.Context,
     data: opt.Data,
     methods: opt.MethodNames = None,
     maps: opt.Maps = None,
     output: opt.PictureFile = None,
     components: opt.Coordinates = 2,
-    columns: opt.Features = None,
-    labels: opt.Labels = None,
-    row_names: opt.RowNames = None,
-    drop: opt.Drop = None,
-    delimiter: opt.Delimiter = None,
-    key: opt.Key = None,
-    impute: opt.ImputeOption = None,
-    log1p: opt.Log1p = False,
-    scale: opt.Scale = False,
-    pca: opt.Components = None,
     picture: opt.Picture = True,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = None,
-    run: opt.RunFile = None,
-    quiet: opt.Quiet = False,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """Compare maps by several methods: quality metrics in one table, and one picture."""
     from manifoldry.cli.evaluation import compare_methods
@@ -137,27 +103,16 @@ def compare(
     compare_methods(ctx, data)
 
 
-@app.command()
-def assess(
+@app.command("assess")
+@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.PRINTING)
+def assess_command(
     ctx: typer.Context,
     data: opt.Data,
     map_file: opt.MapFile,
+    output: opt.PointsFile = None,
     map_key: opt.MapKey = None,
-    columns: opt.Features = None,
-    labels: opt.Labels = None,
-    row_names: opt.RowNames = None,
-    drop: opt.Drop = None,
-    delimiter: opt.Delimiter = None,
-    key: opt.Key = None,
-    impute: opt.ImputeOption = None,
-    log1p: opt.Log1p = False,
-    scale: opt.Scale = False,
-    pca: opt.Components = None,
     seed: opt.Seed = 0,
     run: opt.RunFile = None,
-    quiet: opt.Quiet = False,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """Say how far a map of any origin can be trusted, given its data."""
     from manifoldry.cli.evaluation import assess_file
@@ -166,26 +121,8 @@ def assess(
 
 
 @app.command()
-def dimension(
-    ctx: typer.Context,
-    data: opt.Data,
-    columns: opt.Features = None,
-    labels: opt.Labels = None,
-    row_names: opt.RowNames = None,
-    drop: opt.Drop = None,
-    delimiter: opt.Delimiter = None,
-    key: opt.Key = None,
-    impute: opt.ImputeOption = None,
-    log1p: opt.Log1p = False,
-    scale: opt.Scale = False,
-    pca: opt.Components = None,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = None,
-    run: opt.RunFile = None,
-    quiet: opt.Quiet = False,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
-) -> None:
+@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+def dimension(ctx: typer.Context, data: opt.Data) -> None:
     """Estimate how many dimensions the data have, and say why estimates differ."""
     from manifoldry.cli.evaluation import report_dimension
 
@@ -193,13 +130,12 @@ def dimension(
 
 
 @app.command()
+@with_options(opt.ANSWER)
 def methods(
     ctx: typer.Context,
     name: Annotated[
         str | None, typer.Argument(help="A method, for its description and parameters.")
     ] = None,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """List the methods and what they are for, or describe one of them."""
     from manifoldry.cli.about import list_methods
@@ -208,13 +144,12 @@ def methods(
 
 
 @app.command()
+@with_options(opt.ANSWER)
 def info(
     ctx: typer.Context,
     model: Annotated[
         Path | None, typer.Argument(help="A model file; without one, the installation.")
     ] = None,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """Show what a model file contains, or which versions are installed."""
     from manifoldry.cli.about import show_info
@@ -223,6 +158,7 @@ def info(
 
 
 @app.command()
+@with_options(opt.RUNNING, opt.PRINTING)
 def demo(
     ctx: typer.Context,
     output: opt.Output = None,
@@ -232,12 +168,6 @@ def demo(
     picture: opt.Picture = True,
     save_model: opt.SaveModel = True,
     verdict: opt.Verdict = True,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = None,
-    run: opt.RunFile = None,
-    quiet: opt.Quiet = False,
-    json: opt.Json = False,
-    traceback: opt.Traceback = False,
 ) -> None:
     """Embed 1797 handwritten digits that scikit-learn brings, as embed does with a file."""
     from manifoldry.cli.embedding import embed_digits

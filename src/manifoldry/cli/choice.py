@@ -15,21 +15,23 @@ _LANDMARKS_FROM = 5000
 _N_LANDMARKS = 500
 
 
-class Choice(NamedTuple):
+class MethodChoice(NamedTuple):
     """A method and the reason for it."""
 
     method: str
     reason: str
 
 
-def default_method(X: Any, seed: int) -> Choice:
+def default_method(X: Any, seed: int) -> MethodChoice:
     """Isomap for a single curve or surface, t-SNE for other data, PCA for very few.
 
     This is the table "Which method" of docs/concepts.md, as far as it can be decided from data.
     """
     n, n_features = X.shape
     if n < _FEW_ROWS or n_features <= 2:
-        return Choice("pca", f"{n} rows of {n_features} features are too few for another method")
+        return MethodChoice(
+            "pca", f"{n} rows of {n_features} features are too few for another method"
+        )
     from manifoldry import NeighborGraph, estimate_dimension
     from manifoldry.exceptions import ManifoldryWarning, ignoring
 
@@ -40,13 +42,17 @@ def default_method(X: Any, seed: int) -> Choice:
         found = estimate_dimension(sample, random_state=seed)
     if n_clusters == 1 and found.high <= 2:
         shape = "curve" if found.high == 1 else "surface"
-        return Choice("isomap", f"the data look like one {shape}, and it keeps the global shape")
+        return MethodChoice(
+            "isomap", f"the data look like one {shape}, and it keeps the global shape"
+        )
     what = (
         f"the data are in {n_clusters} separate parts"
         if n_clusters > 1
         else f"the data have about {found.dimension} dimensions"
     )
-    return Choice("tsne", f"{what}, and it shows clusters; their sizes and distances mean little")
+    return MethodChoice(
+        "tsne", f"{what}, and it shows clusters; their sizes and distances mean little"
+    )
 
 
 def suited_to_size(estimator: Any, n: int, console: Console) -> Any:

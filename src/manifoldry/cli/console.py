@@ -38,7 +38,7 @@ class Console:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", ManifoldryWarning)
-            warnings.showwarning = console._warn  # type: ignore[assignment]
+            warnings.showwarning = console.show_warning  # type: ignore[assignment]
             yield console
 
     @property
@@ -52,7 +52,8 @@ class Console:
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
-    def _warn(self, message: Warning | str, *details: Any) -> None:
+    def show_warning(self, message: Warning | str, *details: Any) -> None:
+        """Print a warning in one line, once; in the place of `warnings.showwarning`."""
         text = " ".join(str(message).split())
         if text not in self._warnings:
             self._warnings.append(text)

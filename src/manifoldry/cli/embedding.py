@@ -12,7 +12,7 @@ from manifoldry import assess
 from manifoldry.cli.choice import default_method, suited_to_size
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import InterruptedFitError
-from manifoldry.cli.fitting import Fit, fit_estimator
+from manifoldry.cli.fitting import FittedMap, fit_estimator
 from manifoldry.cli.inputs import (
     PreparedData,
     check_output,
@@ -52,7 +52,7 @@ def embed_digits(ctx: typer.Context) -> None:
 
 
 def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
-    """Fit a method, and write everything that was asked for."""
+    """FittedMap a method, and write everything that was asked for."""
     params, table, X = ctx.params, data.table, data.X
     method, reason = _method(params, X, console)
     path = output_path(params, data.file, f"{method.name}.csv")
@@ -73,12 +73,10 @@ def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
         console.note(f"interrupted: the map so far is in {files['map']}")
         console.finish(result, files=files)
         raise InterruptedFitError
-    text = ""
-    if params["verdict"]:
-        found = _assessment(fit.model, X, table, params["seed"], console)
+    found = _assessment(fit.model, X, table, params["seed"], console) if params["verdict"] else None
+    if found is not None:
         result |= {"metrics": found.metrics, "summary": found.summary}
-        text = str(found)
-    console.finish(result, text, files)
+    console.finish(result, "" if found is None else str(found), files)
 
 
 def _method(params: Any, X: Any, console: Console) -> tuple[Method, str]:
@@ -92,7 +90,7 @@ def _method(params: Any, X: Any, console: Console) -> tuple[Method, str]:
 
 
 def _write(
-    ctx: typer.Context, fit: Fit, data: PreparedData, method: Method, path: Path
+    ctx: typer.Context, fit: FittedMap, data: PreparedData, method: Method, path: Path
 ) -> dict[str, Path]:
     """The files by what they contain; the map is written first, since it took the time."""
     table = data.table
@@ -114,6 +112,11 @@ def _write(
 
 
 def _assessment(model: Any, X: Any, table: Table, seed: int, console: Console) -> Any:
+    """The assessment; None, with a note, for maps that have too few points for one."""
     labels = usable_labels(table, console)
-    with console.working("assessing the map"):
-        return assess(X, model, labels, random_state=seed)
+    try:
+        with console.working("assessing the map"):
+            return assess(X, model, labels, random_state=seed)
+    except ValueError as error:
+        console.note(f"the map is not assessed: {error}")
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from manifoldry.cli.methods import make_estimator, method_named
 from manifoldry.cli.options import USUAL_METHODS
 from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
 from manifoldry.cli.run_file import write_run
-from manifoldry.io import DataFileError, Table, read_table
+from manifoldry.io import DataFileError, Table, read_table, write_table
+from manifoldry.io.write import TABLE_FORMATS
 
 
 def compare_methods(ctx: typer.Context, data: Path) -> None:
@@ -47,6 +49,7 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
 def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
     """Quality of a map from anywhere."""
     with Console.of(ctx.params) as console:
+        check_output(ctx.params, data, TABLE_FORMATS)
         read = read_prepared(data, ctx.params, console)
         embedding = _read_map(map_file, read.table, ctx.params["map_key"])
         labels = usable_labels(read.table, console)
@@ -54,7 +57,17 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
             found = assess(read.X, embedding, labels, random_state=ctx.params["seed"])
         result = {"command": "assess", "n_samples": read.table.n, "metrics": found.metrics,
                   "pca": found.baseline, "summary": found.summary}  # fmt: skip
-        console.finish(result, str(found))
+        files = {}
+        if (path := ctx.params["output"]) is not None:
+            files["points"] = _write_per_point(path, found, read.table)
+            files["run"] = write_run(path, ctx)
+        console.finish(result, str(found), files)
+
+
+def _write_per_point(path: Path, found: Any, table: Table) -> Path:
+    """The metrics of every point, with the names and labels of the rows."""
+    values = np.column_stack(list(found.per_point.values()))
+    return write_table(path, replace(table, X=values, names=tuple(found.per_point)))
 
 
 def _read_map(path: Path, table: Table, key: str | None = None) -> Any:

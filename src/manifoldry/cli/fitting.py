@@ -9,7 +9,7 @@ from manifoldry.cli.console import Console
 from manifoldry.optimize import Callback
 
 
-class Fit(NamedTuple):
+class FittedMap(NamedTuple):
     """A fitted estimator, the seconds that it took, and whether Ctrl-C ended it."""
 
     model: Any
@@ -17,8 +17,8 @@ class Fit(NamedTuple):
     interrupted: bool
 
 
-def fit_estimator(estimator: Any, X: Any, console: Console) -> Fit:
-    """Fit an estimator with progress on the screen."""
+def fit_estimator(estimator: Any, X: Any, console: Console) -> FittedMap:
+    """FittedMap an estimator with progress on the screen."""
     params = estimator.get_params(deep=False)
     watched = {"verbose": console.is_interactive, "callback": Callback(on_interrupt="keep")}
     watched = {name: value for name, value in watched.items() if name in params}
@@ -32,4 +32,4 @@ def fit_estimator(estimator: Any, X: Any, console: Console) -> Fit:
             estimator.fit(X)
     estimator.set_params(**{name: params[name] for name in watched})
     interrupted = getattr(estimator, "status_", "") == "interrupted"
-    return Fit(estimator, time.perf_counter() - start, interrupted)
+    return FittedMap(estimator, time.perf_counter() - start, interrupted)

@@ -22,6 +22,12 @@ class Impute(StrEnum):
     ZERO = "zero"
 
 
+def _complete_method(typed: str) -> list[str]:
+    from manifoldry.cli.methods import METHODS
+
+    return [method.name for method in METHODS if method.name.startswith(typed)]
+
+
 def _read_run(ctx: typer.Context, path: Path | None) -> Path | None:
     from manifoldry.cli.run_file import read_run  # late: help needs none of it
 
@@ -89,14 +95,15 @@ Coordinates = Annotated[
 MethodName = Annotated[
     str | None,
     typer.Option(
-        "--method", "-m", help="See manifoldry methods; by default chosen from the data.",
+        "--method", "-m", autocompletion=_complete_method,
+        help="See manifoldry methods; by default chosen from the data.",
         rich_help_panel=_METHOD,
     ),
 ]  # fmt: skip
 MethodNames = Annotated[
     list[str] | None,
     typer.Option(
-        "--method", "-m", rich_help_panel=_METHOD,
+        "--method", "-m", autocompletion=_complete_method, rich_help_panel=_METHOD,
         help=f"A method; name several. By default {', '.join(USUAL_METHODS)}.",
     ),
 ]  # fmt: skip
@@ -142,6 +149,13 @@ PictureFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The picture, such as maps.png.", rich_help_panel=_OUTPUT),
 ]
+PointsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="File for the metrics of every point, such as points.csv.",
+        rich_help_panel=_OUTPUT,
+    ),
+]  # fmt: skip
 SaveModel = Annotated[
     bool,
     typer.Option("--model/--no-model", help="Whether to save the model.", rich_help_panel=_OUTPUT),
@@ -163,3 +177,12 @@ Traceback = Annotated[
     bool,
     typer.Option("--traceback", help="Show where an error occurred.", rich_help_panel=_OUTPUT),
 ]
+
+# Options of many commands, by the names of their parameters, with their defaults.
+COLUMNS = {"columns": (Features, None), "labels": (Labels, None), "row_names": (RowNames, None),
+           "drop": (Drop, None), "delimiter": (Delimiter, None), "key": (Key, None)}  # fmt: skip
+PREPROCESSING = {"impute": (ImputeOption, None), "log1p": (Log1p, False), "scale": (Scale, False),
+                 "pca": (Components, None)}  # fmt: skip
+RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "run": (RunFile, None)}
+ANSWER = {"json": (Json, False), "traceback": (Traceback, False)}
+PRINTING = {"quiet": (Quiet, False), **ANSWER}

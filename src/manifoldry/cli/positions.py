@@ -25,9 +25,7 @@ def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
         training = read_info(model).training
         fitted = load(model)
         steps, last = divided(fitted)
-        names = (
-            training.get("feature_names") if str(data) == "-" or has_column_names(data) else None
-        )
+        names = training.get("feature_names") if has_column_names(data) else None
         imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
         table = read_input(data, ctx.params, console, features=names, missing=imputes)
         method = str(training.get("method", "embedding"))

@@ -40,7 +40,7 @@ def read_h5ad(path: Path, choice: ColumnChoice, key: str | None = None) -> Table
     kept = _kept(names, choice, path)
     labels, notes = _labels(adata, choice, path)
     return Table(
-        X if len(kept) == len(names) else X[:, kept],
+        X if kept == list(range(len(names))) else X[:, kept],
         tuple(names[j] for j in kept),
         np.array([str(name) for name in adata.obs_names]),
         labels,

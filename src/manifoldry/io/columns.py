@@ -79,8 +79,13 @@ class ColumnChoice:
         """Choose among the columns of an array, which have names or none."""
         if not (self.features or self.labels or self.drop or self.id):
             return table
-        if self.id is not None or self.labels:
-            raise DataFileError(f"{file} is an array, without columns of labels or row names")
+        if self.id is not None:
+            raise DataFileError(f"{file} is an array, without a column of row names; omit --id")
+        if self.labels:
+            self.require_names(self.labels, list(table.labels), file)
+            table = replace(table, labels={name: table.labels[name] for name in self.labels})
+        if not (self.features or self.drop):
+            return table
         if table.names is None:
             raise DataFileError(
                 f"{file} has no names of columns to choose from; choose them in the array"
@@ -97,7 +102,8 @@ class ColumnChoice:
         for name in names:
             if name not in known:
                 close = get_close_matches(name, present, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"it has {_listed(present)}"
+                known_names = f"it has {_listed(present)}" if present else "it has no names"
+                hint = f"did you mean {close[0]!r}?" if close else known_names
                 raise DataFileError(f"{file} has no column {name!r}; {hint}")
 
 

@@ -42,7 +42,10 @@ def read_text(source: str | Path, delimiter: str | None = None) -> tuple[pa.Tabl
 
 def _decoded(raw: bytes, name: str) -> tuple[str, list[str]]:
     if b"\x00" in raw[:1000] and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataFileError(f"{name} is no text file")
+        raise DataFileError(
+            f"{name} is neither text nor a format that is known by its suffix; save it as CSV, "
+            "Parquet or .npy"
+        )
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if raw.startswith(mark):
             try:

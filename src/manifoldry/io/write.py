@@ -107,6 +107,9 @@ def _safe_text(text: str) -> str:
 def _write_h5ad(path: Path, embedding: Array, table: Table, key: str) -> Path:
     adata = _new_annotated(table) if table.source is None else open_h5ad(table.source)
     adata.obsm[key] = np.asarray(embedding)
+    for name, values in table.labels.items():
+        if name not in adata.obs:
+            adata.obs[name] = values
     with replaced_at_once(path) as temporary:
         adata.write_h5ad(temporary)
     return path
