@@ -8,12 +8,17 @@ import pytest
 from manifoldry.util.writing import replaced_at_once, written_at_once
 
 
+def half_written(path):
+    with written_at_once(path) as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+
 def test_a_failure_leaves_the_previous_file(tmp_path):
     path = tmp_path / "file.txt"
     path.write_bytes(b"before")
-    with pytest.raises(KeyboardInterrupt), written_at_once(path) as file:
-        file.write(b"half")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        half_written(path)
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["file.txt"]
 

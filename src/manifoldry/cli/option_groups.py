@@ -7,6 +7,8 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, get_type_hints
 
+import typer
+
 Command = Callable[..., None]
 # Name of a parameter, and its annotation and default.
 Group = Mapping[str, tuple[Any, Any]]
@@ -25,8 +27,9 @@ def with_options(*groups: Group) -> Callable[[Command], Command]:
 
     def extended(command: Command) -> Command:
         @wraps(command)
-        def call(**arguments: Any) -> None:
-            command(**{name: arguments[name] for name in own})
+        def call(ctx: typer.Context, **arguments: Any) -> None:
+            ctx.params |= arguments  # where some versions of typer have texts, not paths
+            command(ctx, **{name: arguments[name] for name in own if name != "ctx"})
 
         hints = get_type_hints(command, include_extras=True)
         own = {
