@@ -196,6 +196,16 @@ def test_dimension(run):
     assert result["dimension"] == manifoldry.estimate_dimension(X, random_state=0).dimension
 
 
+def test_columns_of_other_units_are_noted(run, folder):
+    (folder / "units.csv").write_text("\n".join(rows(X * [1000, 1, 1, 1])))
+    _, err = run("embed", "units.csv", "-m", "pca", *ONLY_MAP)
+    assert any("'sepal_length' has 100.0% of the variance" in line for line in err)
+    _, err = run("embed", "units.csv", "-m", "pca", "--scale", *ONLY_MAP)
+    assert not any("of the variance" in line for line in err)
+    _, err = run("embed", "iris.csv", "-m", "pca", *ONLY_MAP)
+    assert not any("of the variance" in line for line in err)
+
+
 def test_methods_and_info(run, folder):
     out, _ = run("methods")
     assert "tsne" in out
@@ -267,6 +277,15 @@ def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder):
     assert read_table("iris-tsne.csv").X.shape == (150, 2)
     assert manifoldry.load("iris-tsne.model").n_iter_ <= 41
     assert "the map so far is in iris-tsne.csv" in result["notes"][-1]
+
+
+def test_a_missing_extra_is_named_before_the_fit(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    _, err = run("embed", "iris.csv", "-o", "map.h5ad", code=1)
+    assert err == [
+        "manifoldry: error: writing .h5ad needs the package anndata: pip install "
+        "'manifoldry[anndata]'"
+    ]
 
 
 def test_ctrl_c_before_there_is_a_map(run, monkeypatch):

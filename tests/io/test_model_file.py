@@ -14,6 +14,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import manifoldry as mf
 from manifoldry.exceptions import VersionWarning
 from manifoldry.io import DamagedModelError, UnsavableError, model_file
+from manifoldry.io.model_tree import Decoder, Encoder
+from manifoldry.objectives import FFTInterpolation, StudentKernel
 
 FIXED = len(model_file._MAGIC) + 8 + 32  # bytes before the header
 
@@ -232,3 +234,12 @@ def test_every_name_is_a_class_that_can_be_found():
 
     for name in _modules():
         assert name_of(class_named(name)) == name or class_named(name).__name__ != name
+
+
+def test_sums_on_a_mesh_are_saved_without_their_caches():
+    Y = np.random.default_rng(0).normal(scale=10, size=(300, 2))
+    fft = FFTInterpolation()
+    before = pickle.dumps(fft)
+    fft.sums(StudentKernel(), Y)
+    assert pickle.dumps(fft) == before
+    assert Decoder([]).decode(Encoder().encode(fft, "sums")) == fft

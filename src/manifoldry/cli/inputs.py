@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from scipy import sparse
+
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.cli.preprocessing import Preprocessing
+from manifoldry.dimension.consensus import Consensus, column_fractions
 from manifoldry.io import ColumnChoice, Table, read_table
+from manifoldry.io.extras import optional_module
 
 
 def read_input(
@@ -54,7 +59,24 @@ class PreparedData(NamedTuple):
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
     """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
+    if not params["scale"]:
+        _note_dominant_column(table, console)
     return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console))
+
+
+def _note_dominant_column(table: Table, console: Console, most: int = 10_000) -> None:
+    """Say if one feature has nearly all the variance, as when units differ."""
+    X: Any = table.X
+    X = X[:: max(1, table.n // most)]
+    if table.names is None or sparse.issparse(X) or not np.isfinite(X).all():
+        return
+    fractions = column_fractions(X)
+    top = int(fractions.argmax())
+    if X.shape[1] > 2 and fractions[top] > Consensus.max_column_fraction:
+        console.note(
+            f"column {table.names[top]!r} has {fractions[top]:.1%} of the variance, so distances "
+            "depend on little else; if units differ, standardize the columns with --scale"
+        )
 
 
 def divided_names(text: str) -> tuple[str, ...]:
@@ -73,6 +95,8 @@ def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) 
         )
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}; make it, or name another")
+    if path.suffix.lower() == ".h5ad":
+        optional_module("anndata", "anndata", "writing .h5ad")
     if path.exists() and data.exists() and path.samefile(data):
         raise UsageError(f"{path} is the input; name another output")
 
