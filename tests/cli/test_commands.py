@@ -11,6 +11,7 @@ import pytest
 import sklearn.decomposition
 from sklearn.datasets import load_iris
 from sklearn.impute import SimpleImputer
+from sklearn.metrics import pairwise_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -206,6 +207,25 @@ def test_columns_of_other_units_are_noted(run, folder):
     assert not any("of the variance" in line for line in err)
 
 
+def test_distances_are_assessed_as_distances(run, folder):
+    D = pairwise_distances(X, metric="cityblock")
+    np.save("distances.npy", D)
+    setting = ["-m", "isomap", "--set", "metric=precomputed", "--no-picture"]
+    result = found(run, "embed", "distances.npy", *setting)
+    model = manifoldry.load("distances-isomap.model")
+    expected = manifoldry.assess(D, model, metric="precomputed", random_state=0)
+    assert result["metrics"] == pytest.approx({k: float(v) for k, v in expected.metrics.items()})
+
+
+def test_progress_is_shown_to_who_watches(run, monkeypatch):
+    from manifoldry.cli.console import Console
+
+    monkeypatch.setattr(Console, "is_interactive", property(lambda self: True))
+    _, err = run("embed", "iris.csv", "-m", "tsne", "--set", "max_iter=30", *ONLY_MAP)
+    assert any("TSNE: " in line for line in err)
+    run("embed", "iris.csv", "-m", "pca", "--no-picture", "--no-model")
+
+
 def test_methods_and_info(run, folder):
     out, _ = run("methods")
     assert "tsne" in out
@@ -312,6 +332,9 @@ USAGE_ERRORS = {
     "there is no folder none": ["embed", "iris.csv", "-o", "none/x.csv"],
     "format '.xlsx' cannot be written": ["embed", "iris.csv", "-o", "x.xlsx"],
     "iris.csv is the input": ["embed", "iris.csv", "-o", "iris.csv"],
+    "must have different names": [
+        *("compare", "iris.csv", "-m", "pca", "--map", "iris.csv", "--map", "iris.csv")
+    ],
     "iris.csv is no run file": ["embed", "--run", "iris.csv"],
     "none.toml cannot be read": ["embed", "--run", "none.toml"],
     "unknown option 'mehtod'; did you mean method": ["embed", "--run", "unknown.toml"],

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manifoldry.exceptions import ManifoldryWarning
-
 
 class Console:
     """Prints for one command, and collects notes and warnings for ``--json``.
@@ -37,7 +35,7 @@ class Console:
         console = cls(params.get("quiet", False), params["json"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            warnings.simplefilter("always", ManifoldryWarning)
+            warnings.simplefilter("always", UserWarning)  # ours, and those of scikit-learn
             warnings.showwarning = console.show_warning  # type: ignore[assignment]
             yield console
 

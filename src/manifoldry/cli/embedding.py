@@ -114,9 +114,10 @@ def _write(
 def _assessment(model: Any, X: Any, table: Table, seed: int, console: Console) -> Any:
     """The assessment; None, with a note, for maps that have too few points for one."""
     labels = usable_labels(table, console)
+    metric = model.get_params().get("metric", "euclidean")
     try:
         with console.working("assessing the map"):
-            return assess(X, model, labels, random_state=seed)
+            return assess(X, model, labels, metric=metric, random_state=seed)
     except ValueError as error:
         console.note(f"the map is not assessed: {error}")
         return None

@@ -12,6 +12,7 @@ import typer
 from manifoldry import assess, compare, estimate_dimension
 from manifoldry.cli.choice import suited_to_size
 from manifoldry.cli.console import Console
+from manifoldry.cli.errors import UsageError
 from manifoldry.cli.inputs import check_output, output_path, read_prepared, usable_labels
 from manifoldry.cli.methods import make_estimator, method_named
 from manifoldry.cli.options import USUAL_METHODS
@@ -34,7 +35,10 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
         embeddings = {
             name: suited_to_size(estimator, read.table.n, console)
             for name, estimator in estimators.items()
-        } | {file.stem: _read_map(file, read.table) for file in maps}
+        }
+        embeddings |= {file.stem: _read_map(file, read.table) for file in maps}
+        if len(embeddings) < len(names) + len(maps):
+            raise UsageError("methods and files of maps must have different names to be compared")
         labels = usable_labels(read.table, console)
         with console.working(f"comparing {', '.join(embeddings)}"):
             found = compare(read.X, embeddings, labels, random_state=params["seed"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,15 +87,15 @@ def divided_names(text: str) -> tuple[str, ...]:
 
 def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) -> None:
     """Refuse an output that cannot be written, before anything is computed."""
-    path: Path | None = params["output"]
-    if path is None:
-        return
+    path: Path = params["output"] or Path(f"in-this-folder{formats[0]}")
     if path.suffix.lower() not in formats:
         raise UsageError(
             f"{path}: the format {path.suffix!r} cannot be written; choose {', '.join(formats)}"
         )
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}; make it, or name another")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"the folder {path.parent.resolve()} is not writable; name another")
     if path.suffix.lower() == ".h5ad":
         optional_module("anndata", "anndata", "writing .h5ad")
     if path.exists() and data.exists() and path.samefile(data):
