@@ -410,7 +410,10 @@ def test_the_default_method_follows_the_data():
     from manifoldry.cli.choice import default_method
 
     roll = make_swiss_roll(800, random_state=0).X
+    noise = 0.3 * np.random.default_rng(0).normal(size=roll.shape)
     assert default_method(roll, 0).method == "isomap"
+    assert default_method(roll + noise, 0).method == "isomap"
+    assert default_method(np.random.default_rng(0).normal(size=(400, 5)), 0).method == "tsne"
     chosen = default_method(X, 0)
     assert chosen.method == "tsne"
     assert "2 separate parts" in chosen.reason

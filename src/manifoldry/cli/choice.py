@@ -40,8 +40,8 @@ def default_method(X: Any, seed: int) -> MethodChoice:
     with ignoring(ManifoldryWarning):
         n_clusters = NeighborGraph.build(sample, n_neighbors=10).components()[0]
         found = estimate_dimension(sample, random_state=seed)
-    if n_clusters == 1 and found.high <= 2:
-        shape = "curve" if found.high == 1 else "surface"
+    if n_clusters == 1 and found.dimension <= 2:
+        shape = "curve" if found.dimension == 1 else "surface"
         return MethodChoice(
             "isomap", f"the data look like one {shape}, and it keeps the global shape"
         )
