@@ -239,6 +239,39 @@ def test_broken_files(tmp_path, name):
     assert "\n" not in str(caught.value)
 
 
+def test_damage_inside_files(tmp_path):
+    """Found by changing bytes at random; some of these ended the process."""
+    from pyarrow import feather
+
+    feather.write_feather(pa.table({"k": ["u", "v"] * 6}), tmp_path / "x.feather", "uncompressed")
+    offsets = np.arange(13, dtype=np.int32)
+    wrong = np.where(offsets == 12, 2**30, offsets).astype(np.int32)
+    np.savez(tmp_path / "x.npz", X=X)
+    np.save(tmp_path / "x.npy", X)
+    packed = gzip.compress(FLOWERS.encode())
+    changes = {
+        "x.feather": lambda b: b.replace(offsets.tobytes(), wrong.tobytes()),
+        "x.npz": lambda b: b.replace(b"PK\x05\x06", b"PK\x05\x06" + b"\0" * 8),
+        "x.npy": lambda b: b.replace(b"(4, 2)", b"(4, 2 "),
+        "x.csv.gz": lambda b: packed[:30] + b"\xff\xff\xff" + packed[33:],
+    }
+    written(tmp_path, "x.csv.gz", packed)
+    for name, change in changes.items():
+        before = (tmp_path / name).read_bytes()
+        after = change(before)
+        assert after != before
+        with pytest.raises(DataFileError, match=name.replace(".", r"\.")):
+            read_table(written(tmp_path, name, after))
+
+
+def test_indices_of_sparse_matrices_are_checked(tmp_path):
+    wrong = sparse.csr_matrix(X)
+    wrong.indices[0] = 2**20
+    sparse.save_npz(tmp_path / "x.npz", wrong)
+    with pytest.raises(DataFileError, match=r"x\.npz is damaged.*indices"):
+        read_table(tmp_path / "x.npz")
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.io.array_files import sparse_rows
 from manifoldry.io.columns import ColumnChoice
 from manifoldry.io.extras import optional_module
 from manifoldry.io.table import Column, DataFileError, Table
@@ -31,9 +32,9 @@ def read_h5ad(path: Path, choice: ColumnChoice, key: str | None = None) -> Table
     adata = open_h5ad(path)
     try:
         X = array_like(adata if key is None else (adata, key), "the file")
+        X = sparse_rows(X) if sparse.issparse(X) else np.asarray(X)
     except ValueError as error:
         raise DataFileError(f"{path}: {error}") from error
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     names = [str(name) for name in adata.var_names]
     if key is not None and X.shape[1] != len(names):
         names = [f"{key.removeprefix('X_')}{j + 1}" for j in range(X.shape[1])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,7 +18,8 @@ from manifoldry.io.extras import optional_module
 from manifoldry.io.table import Column, DataFileError, Table
 
 # What NumPy, scipy and Zarr raise for damaged files and for those that contain Python objects.
-_UNREADABLE = (EOFError, KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile,
+_UNREADABLE = (ArithmeticError, EOFError, LookupError, OSError, RuntimeError, SyntaxError,
+               TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile,
                zlib.error)  # fmt: skip
 _LABEL_ENTRIES = ("y", "labels", "label", "target", "targets")
 _ID_ENTRIES = ("ids", "id", "names", "index")
@@ -37,7 +40,7 @@ def read_npz(path: Path) -> Table:
             is_sparse = {"format", "shape", "data"} <= set(file.files)
             arrays = {} if is_sparse else {name: file[name] for name in file.files}
         if is_sparse:
-            return Table(_sparse_rows(sparse.load_npz(path)))
+            return Table(sparse_rows(sparse.load_npz(path)))
     return _table(arrays, path)
 
 
@@ -85,7 +88,10 @@ def _features(X: Any, what: str) -> Any:
     return X
 
 
-def _sparse_rows(X: Any) -> Any:
+def sparse_rows(X: Any) -> Any:
+    """A sparse matrix by rows, with indices that have been checked: compiled loops trust them."""
+    if hasattr(X, "check_format"):
+        X.check_format(full_check=True)
     return sparse.csr_array(X)
 
 
@@ -96,10 +102,10 @@ def _shapes(arrays: Mapping[str, Column]) -> str:
 
 @contextmanager
 def _damaged(path: Path, what: str) -> Iterator[None]:
-    """Report what fails while a file is interpreted; errors of the system have their own text."""
+    """Report what fails while a file is interpreted; a file that cannot be opened is no damage."""
     try:
         yield
-    except DataFileError:
+    except (DataFileError, FileNotFoundError, PermissionError):
         raise
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__

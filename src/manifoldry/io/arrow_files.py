@@ -17,9 +17,10 @@ def read_arrow(path: Path) -> pa.Table:
     arrow = optional_module("pyarrow", "cli", f"reading {path.name}")
     is_parquet = path.suffix.lower() in (".parquet", ".pq")
     try:
-        if is_parquet:
-            return optional_module("pyarrow.parquet", "cli", "reading Parquet").read_table(path)
-        return optional_module("pyarrow.feather", "cli", "reading Feather").read_table(path)
+        module = "pyarrow.parquet" if is_parquet else "pyarrow.feather"
+        table = optional_module(module, "cli", f"reading {path.name}").read_table(path)
+        table.validate(full=True)  # a damaged text could otherwise end the process
+        return table
     except (arrow.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # such as a missing permission

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import sys
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ def read_text(source: str | Path, delimiter: str | None = None) -> tuple[pa.Tabl
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = gzip.decompress(raw)
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise DataFileError(f"{name} is a damaged gzip file: {error}") from None
     text, notes = _decoded(raw, name)
     if not text.strip():
