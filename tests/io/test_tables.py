@@ -68,6 +68,26 @@ def test_text_without_header(tmp_path):
     np.testing.assert_array_equal(table.X, [[1, 2, 3], [4, 5, 6.5]])
 
 
+def test_comments_before_the_data(tmp_path):
+    np.savetxt(tmp_path / "x.txt", X, header="two columns of\nwidth length")
+    table = read_table(tmp_path / "x.txt")
+    assert table.names == ("width", "length")
+    np.testing.assert_array_equal(table.X, X)
+    assert any("2 lines of comments" in note for note in table.notes)
+    np.savetxt(tmp_path / "y.txt", X, header="measured by me today")
+    np.testing.assert_array_equal(read_table(tmp_path / "y.txt").X, X)
+
+
+@pytest.mark.parametrize("mark", ["\t", "\\t", "tab"])
+def test_a_delimiter_can_be_named(tmp_path, mark):
+    path = written(tmp_path, "x.csv", "a, b\tc\n1,5\t2\n3,5\t4\n")
+    with pytest.raises(DataFileError, match="'ab' must be one character"):
+        read_table(path, delimiter="ab")
+    table = read_table(path, delimiter=mark)
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [3.5, 4]])
+    assert table.names == ("a, b", "c")
+
+
 def test_other_encodings_are_noted(tmp_path):
     text = FLOWERS.replace("width", "größe").encode("cp1252")
     table = read_table(written(tmp_path, "flowers.csv", text))

@@ -33,12 +33,36 @@ def read_text(source: str | Path, delimiter: str | None = None) -> tuple[pa.Tabl
         except (OSError, EOFError, zlib.error) as error:
             raise DataFileError(f"{name} is a damaged gzip file: {error}") from None
     text, notes = _decoded(raw, name)
+    comments, text = _divided_comments(text)
     if not text.strip():
         raise DataFileError(f"{name} is empty")
     sample = [line.strip(" ") for line in text[:_SAMPLE].splitlines()[:50] if line.strip()]
-    mark = delimiter or _delimiter(sample)
+    mark = _given_delimiter(delimiter) or _delimiter(sample)
+    if comments:
+        header = comments[-1].lstrip("# \t")
+        if len(_fields(header, mark)) == len(_fields(sample[0], mark)) > 1:
+            text, sample = f"{header}\n{text}", [header, *sample]
+        notes.append(f"{name} begins with {len(comments)} lines of comments")
     comma = mark != "," and _has_decimal_commas(sample, mark)
     return _parsed(text, name, mark, "," if comma else ".", _has_header(sample, mark)), notes
+
+
+def _given_delimiter(delimiter: str | None) -> str | None:
+    """The delimiter; a tab can be written as shells pass it."""
+    delimiter = {"\\t": "\t", "tab": "\t", "space": " "}.get(delimiter or "", delimiter)
+    if delimiter is not None and len(delimiter) != 1:
+        raise DataFileError(f"the delimiter {delimiter!r} must be one character, tab or space")
+    return delimiter
+
+
+def _divided_comments(text: str) -> tuple[list[str], str]:
+    """The lines at the beginning that start with ``#``, and the rest."""
+    comments, start = [], 0
+    while text.startswith("#", start):
+        end = text.find("\n", start) + 1 or len(text)
+        comments.append(text[start:end].strip())
+        start = end
+    return comments, text[start:]
 
 
 def _decoded(raw: bytes, name: str) -> tuple[str, list[str]]:
