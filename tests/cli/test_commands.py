@@ -9,6 +9,7 @@ import tomllib
 import numpy as np
 import pytest
 import sklearn.decomposition
+from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import pairwise_distances
@@ -21,7 +22,9 @@ from manifoldry.datasets import make_swiss_roll
 from manifoldry.io import ColumnChoice, read_table
 
 pytest.importorskip("typer")
-pytest.importorskip("pyarrow")
+pa = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+parquet = pytest.importorskip("pyarrow.parquet")
 X, TARGET = load_iris(return_X_y=True)
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 SPECIES = load_iris().target_names[TARGET]
@@ -253,6 +256,35 @@ def test_demo(run, folder):
     result = found(run, "demo", "-m", "pca", "--no-assess")
     assert result["n_samples"] == 1797
     assert (folder / "digits-pca.png").exists()
+
+
+def write_zarr(path):
+    pytest.importorskip("zarr").save_group(path, X=X, y=TARGET)
+
+
+def write_h5ad(path):
+    pytest.importorskip("anndata").AnnData(X).write_h5ad(path)
+
+
+FORMATS = {
+    "x.tsv": lambda path: np.savetxt(path, X, delimiter="\t"),
+    "x.txt.gz": lambda path: np.savetxt(path, X, header=" ".join(NAMES)),
+    "x.parquet": lambda path: parquet.write_table(pa.table(list(X.T), NAMES), path),
+    "x.feather": lambda path: feather.write_feather(pa.table(list(X.T), NAMES), path),
+    "x.npy": lambda path: np.save(path, X),
+    "x.npz": lambda path: np.savez(path, X=X, y=TARGET),
+    "s.npz": lambda path: sparse.save_npz(path, sparse.csc_matrix(X)),
+    "x.zarr": write_zarr,
+    "x.h5ad": write_h5ad,
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_map(run, name):
+    FORMATS[name](name)
+    run("embed", name, "-m", "pca", "-o", "map.npy", *ONLY_MAP)
+    expected = manifoldry.PCA(2).fit_transform(X)
+    np.testing.assert_allclose(np.load("map.npy"), expected, atol=1e-5 * np.abs(expected).max())
 
 
 def test_standard_input(run, monkeypatch, folder):

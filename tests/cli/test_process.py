@@ -1,5 +1,6 @@
 """The command in a process of its own."""
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -34,6 +35,20 @@ def test_module_and_script_are_the_same_command(tmp_path):
     assert callable(getattr(import_module(module), function))
 
 
+def test_from_standard_input_to_a_map(tmp_path):
+    arguments = ["embed", "-", "-m", "pca", "-o", "map.csv", "--json"]
+    run = subprocess.run(
+        [sys.executable, "-m", "manifoldry", *arguments], input=DATA, cwd=tmp_path,
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    result = json.loads(run.stdout)
+    assert result["n_samples"] == 300
+    assert len((tmp_path / "map.csv").read_text().splitlines()) == 301
+    written = {"map.csv", "map.model", "map.png", "map.run.toml"}
+    assert {path.name for path in tmp_path.iterdir()} == written == set(result["files"].values())
+
+
 def test_help_loads_nothing_heavy():
     end = "import atexit\natexit.register(lambda: print('loaded', *sys.modules))"
     run = command("embed", "--help", prefix=end)
@@ -57,10 +72,9 @@ def test_a_full_disk_leaves_the_previous_map(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "map.csv"]
 
 
-def test_a_closed_pipe_is_no_traceback(tmp_path):
+def test_a_closed_pipe_is_no_error():
     run = subprocess.run(
-        f"'{sys.executable}' -m manifoldry methods tsne | head -n 1",
+        f"'{sys.executable}' -m manifoldry methods tsne | true",
         shell=True, capture_output=True, text=True, timeout=100,
     )  # fmt: skip
-    assert "Traceback" not in run.stderr
-    assert run.stdout.startswith("tsne")
+    assert run.stderr == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -20,12 +21,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = _run(arguments)
+        sys.stdout.flush()
     except InterruptedFitError:
         return INTERRUPTED
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, such as `head`
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of the output has seen enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except UsageError as error:
         return _failed(str(error), USAGE)
