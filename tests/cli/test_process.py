@@ -76,6 +76,7 @@ def test_a_full_disk_leaves_the_previous_map(tmp_path):
 def test_a_closed_pipe_is_no_error():
     run = subprocess.run(
         f"'{sys.executable}' -m manifoldry methods | true",
-        env={**os.environ, "PYTHONUNBUFFERED": ""}, shell=True, capture_output=True, text=True, timeout=100,
+        env={**os.environ, "PYTHONUNBUFFERED": ""}, shell=True, capture_output=True, text=True,
+        timeout=100,
     )  # fmt: skip
     assert run.stderr == ""
