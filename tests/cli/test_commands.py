@@ -168,7 +168,8 @@ def test_compare_methods_and_maps(run, folder):
     for name, metrics in expected.metrics.items():
         assert result["metrics"][name] == pytest.approx({k: float(v) for k, v in metrics.items()})
     assert (folder / "iris-compare.png").exists()
-    assert (folder / "iris-compare.run.toml").exists()
+    options = tomllib.loads((folder / "iris-compare.run.toml").read_text())
+    assert options["maps"] == [str(folder / "mine.csv")]
 
 
 def test_assess_any_map(run, folder):
@@ -313,6 +314,19 @@ def test_h5ad(run, folder):
     adata = anndata.read_h5ad("out.h5ad")
     np.testing.assert_allclose(adata.obsm["X_pca"], manifoldry.PCA(2).fit_transform(X), atol=1e-6)
     assert found(run, "assess", "cells.h5ad", "out.h5ad", "--map-key", "X_pca")["n_samples"] == 150
+
+
+def test_a_model_that_cannot_be_saved_is_noted(run, folder, monkeypatch):
+    from manifoldry.cli import embedding
+    from manifoldry.io import UnsavableError
+
+    def refuse(*arguments, **options):
+        raise UnsavableError("a part of it")
+
+    monkeypatch.setattr(embedding, "save", refuse)
+    result = found(run, "embed", "iris.csv", "-m", "pca", "--no-assess")
+    assert result["notes"][-1] == "the model is not saved: a part of it"
+    assert set(result["files"]) == {"map", "picture", "run"}
 
 
 def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder):

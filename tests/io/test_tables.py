@@ -359,6 +359,18 @@ def test_texts_are_no_formulas(tmp_path):
     assert write_table(tmp_path / "y.csv", negative).read_text() == '"x"\n-1\n'
 
 
+def test_columns_of_equal_names_are_all_written(tmp_path):
+    table = Table(X, ("id", "k"), np.array(list("abcd")), {"k": np.arange(4)})
+    again = read_table(write_table(tmp_path / "x.parquet", table), ColumnChoice(id="id"))
+    assert again.names == ("id.2", "k", "k.2")
+    np.testing.assert_array_equal(again.X, np.column_stack([X, np.arange(4)]))
+
+
+def test_sparse_rows_are_written_dense(tmp_path):
+    write_table(tmp_path / "x.npy", Table(sparse.csr_array(X)))
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), X)
+
+
 def test_unknown_formats_are_refused(tmp_path):
     with pytest.raises(DataFileError, match=r"'\.xlsx' cannot be written; choose \.csv"):
         write_table(tmp_path / "x.xlsx", Table(X))

@@ -24,7 +24,7 @@ from manifoldry.cli.methods import Method, make_estimator, method_named
 from manifoldry.cli.picture import draw_map
 from manifoldry.cli.preprocessing import joined
 from manifoldry.cli.run_file import write_run
-from manifoldry.io import Table, save, write_map
+from manifoldry.io import Table, UnsavableError, save, write_map
 from manifoldry.io.write import MAP_FORMATS
 
 
@@ -52,13 +52,13 @@ def embed_digits(ctx: typer.Context) -> None:
 
 
 def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
-    """FittedMap a method, and write everything that was asked for."""
+    """Fit a method, and write everything that was asked for."""
     params, table, X = ctx.params, data.table, data.X
     method, reason = _method(params, X, console)
     path = output_path(params, data.file, f"{method.name}.csv")
     estimator = suited_to_size(make_estimator(method, params), table.n, console)
     fit = fit_estimator(estimator, X, console)
-    files = _write(ctx, fit, data, method, path)
+    files = _write(ctx, fit, data, method, path, console)
     result = {
         "command": ctx.command.name,
         "input": str(data.file),
@@ -90,18 +90,26 @@ def _method(params: Any, X: Any, console: Console) -> tuple[Method, str]:
 
 
 def _write(
-    ctx: typer.Context, fit: FittedMap, data: PreparedData, method: Method, path: Path
+    ctx: typer.Context,
+    fit: FittedMap,
+    data: PreparedData,
+    method: Method,
+    path: Path,
+    console: Console,
 ) -> dict[str, Path]:
     """The files by what they contain; the map is written first, since it took the time."""
     table = data.table
     embedding = fit.model.embedding_
     files = {"map": write_map(path, embedding, table, method=method.key)}
     if ctx.params["save_model"]:
-        facts = {"method": method.key, "input": str(data.file)}
+        facts: dict[str, Any] = {"method": method.key, "input": str(data.file)}
         if table.names is not None:
-            facts["feature_names"] = list(table.names)  # type: ignore[assignment]
+            facts["feature_names"] = list(table.names)
         model = joined(data.steps, method.key, fit.model)
-        files["model"] = save(model, path.with_suffix(".model"), facts=facts)
+        try:
+            files["model"] = save(model, path.with_suffix(".model"), facts=facts)
+        except UnsavableError as error:
+            console.note(f"the model is not saved: {error}")
     if ctx.params["picture"]:
         title = f"{method.class_name} of {table.n} rows"
         files["picture"] = draw_map(

@@ -18,7 +18,7 @@ class FittedMap(NamedTuple):
 
 
 def fit_estimator(estimator: Any, X: Any, console: Console) -> FittedMap:
-    """FittedMap an estimator with progress on the screen."""
+    """Fit an estimator with progress on the screen."""
     params = estimator.get_params(deep=False)
     watched = {"verbose": console.is_interactive, "callback": Callback(on_interrupt="keep")}
     watched = {name: value for name, value in watched.items() if name in params}

@@ -60,7 +60,7 @@ class PreparedData(NamedTuple):
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
     """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    if not params["scale"]:
+    if not (params["scale"] or params["log1p"]):
         _note_dominant_column(table, console)
     return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console))
 

@@ -18,7 +18,7 @@ from manifoldry.util.writing import written_at_once
 
 # Options that say how to print, not what to compute.
 _NOT_KEPT = {"run", "quiet", "json", "traceback"}
-_INPUTS = {"data", "model", "map_file"}
+_INPUTS = {"data", "model", "map_file", "maps"}
 
 
 def write_run(output: Path, ctx: typer.Context, **resolved: Any) -> Path:
@@ -77,7 +77,9 @@ def _check_command(ctx: typer.Context, path: Path, options: dict[str, Any]) -> N
         raise UsageError(f"{path} is for `manifoldry {command}`, not {ctx.command.name}")
 
 
-def _absolute(path: Any) -> str:
+def _absolute(path: Any) -> Any:
+    if isinstance(path, (list, tuple)):
+        return [_absolute(each) for each in path]
     return "-" if str(path) == "-" else str(Path(path).resolve())
 
 

@@ -45,7 +45,7 @@ class ColumnChoice:
 
     def apply(self, table: pa.Table, file: str) -> Table:
         """Split the columns of an arrow table; `file` is its name, for messages."""
-        present = _unique_names(table.column_names)
+        present = unique_names(table.column_names)
         columns = {n: _plain(c) for n, c in zip(present, table.columns, strict=True)}
         named = (*(self.features or ()), *self.labels, *self.drop, *_given(self.id))
         self.require_names(named, present, file)
@@ -120,7 +120,7 @@ def _given(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def _unique_names(names: Sequence[str]) -> list[str]:
+def unique_names(names: Sequence[str]) -> list[str]:
     """The names, with a number added to those that occur again."""
     seen: dict[str, int] = {}
     unique = []

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.io.annotated_files import open_h5ad
+from manifoldry.io.columns import unique_names
 from manifoldry.io.extras import optional_module
 from manifoldry.io.table import Column, DataFileError, Table
 from manifoldry.util.typing import Array
@@ -67,31 +68,34 @@ def write_table(path: str | os.PathLike[str], table: Table) -> Path:
         )
     if suffix == ".npy":
         with written_at_once(path) as file:
-            np.save(file, np.asarray(table.X), allow_pickle=False)
+            np.save(file, _dense(table.X), allow_pickle=False)
         return path
     arrow = optional_module("pyarrow", "cli", f"writing {suffix} files")
+    names, columns = _columns(table)
     if suffix == ".parquet":
         parquet = optional_module("pyarrow.parquet", "cli", "writing Parquet")
         with written_at_once(path) as file:
-            parquet.write_table(arrow.table(_columns(table)), file)
+            parquet.write_table(arrow.table(columns, names), file)
         return path
     csv = optional_module("pyarrow.csv", "cli", "writing CSV")
     options = csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed")
-    safe = {_safe_text(name): _safe(column) for name, column in _columns(table).items()}
+    safe = arrow.table([_safe(column) for column in columns], [_safe_text(n) for n in names])
     with written_at_once(path) as file:
-        csv.write_csv(arrow.table(safe), file, options)
+        csv.write_csv(safe, file, options)
     return path
 
 
-def _columns(table: Table) -> dict[str, Column]:
+def _columns(table: Table) -> tuple[list[str], list[Column]]:
     """Names of rows, numbers and labels, by names that differ."""
-    names = table.names or tuple(f"x{j + 1}" for j in range(table.X.shape[1]))
-    columns: dict[str, Column] = {} if table.ids is None else {"id": table.ids}
-    X = table.X.toarray() if hasattr(table.X, "toarray") else table.X
-    columns |= {name: np.ascontiguousarray(X[:, j]) for j, name in enumerate(names)}
-    for name, values in table.labels.items():
-        columns[f"{name}_label" if name in columns else name] = values
-    return columns
+    X = _dense(table.X)
+    ids = {} if table.ids is None else {"id": table.ids}
+    names = table.names or tuple(f"x{j + 1}" for j in range(X.shape[1]))
+    columns = [*ids.values(), *map(np.ascontiguousarray, X.T), *table.labels.values()]
+    return unique_names([*ids, *names, *table.labels]), columns
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
 
 
 def _safe(column: Column) -> Column:
