@@ -288,7 +288,7 @@ def test_indices_of_sparse_matrices_are_checked(tmp_path):
     wrong = sparse.csr_matrix(X)
     wrong.indices[0] = 2**20
     sparse.save_npz(tmp_path / "x.npz", wrong)
-    with pytest.raises(DataFileError, match=r"x\.npz is damaged.*indices"):
+    with pytest.raises(DataFileError, match=r"x\.npz is damaged.*ind(ices|ex)"):
         read_table(tmp_path / "x.npz")
 
 
