@@ -9,6 +9,9 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
         MixtureOfFactorAnalyzers as MixtureOfFactorAnalyzers,
     )
     from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
+    from manifoldry.io.model_file import load as load
+    from manifoldry.io.model_file import read_info as read_info
+    from manifoldry.io.model_file import save as save
     from manifoldry.iterative.elastic_embedding import ElasticEmbedding as ElasticEmbedding
     from manifoldry.iterative.sne import SNE as SNE
     from manifoldry.iterative.sne import SymmetricSNE as SymmetricSNE
@@ -75,6 +78,9 @@ _EXPORTS = {
     "MixtureOfFactorAnalyzers": "density.mixture_of_factor_analyzers",
     "FromDensity": "wrappers.from_density",
     "LieTransform": "lie.transform",
+    "save": "io.model_file",
+    "load": "io.model_file",
+    "read_info": "io.model_file",
     "assess": "metrics.assess",
     "compare": "metrics.comparison",
     "estimate_dimension": "dimension.estimate",
@@ -88,6 +94,7 @@ _SUBMODULES = (
     "eigen",
     "exceptions",
     "extension",
+    "io",
     "iterative",
     "lie",
     "metrics",

@@ -7,7 +7,6 @@ in `data_home`. Only MNIST can be downloaded; it is then kept in `data_home`.
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from manifoldry.datasets.registry import REGISTRY, ArraySpec, DataFile
 from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.util.writing import written_at_once
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -175,19 +175,10 @@ def _check_each(
 
 
 def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a compressed file under a temporary name and rename it.
-
-    Other processes therefore never see an incomplete file.
-    """
+    """Write a compressed file, which other processes never see incomplete."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]  # numpy's stub
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with written_at_once(path) as stream:
+        np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]  # numpy's stub
 
 
 def _save(file: DataFile, arrays: Arrays) -> None:

@@ -101,6 +101,16 @@ class NeighborGraph:
             + (f", recall {self.recall:.3f})" if self.recall < 1 else ")")
         )
 
+    def check(self) -> None:
+        """Raise ValueError if an index is out of range; compiled loops rely on them."""
+        ends = np.asarray(self.indptr)
+        rows = len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.indices)
+        if not (rows and (np.diff(ends) >= 0).all() and len(self.distances) == len(self.indices)):
+            raise ValueError("the rows of the neighbor graph are inconsistent")
+        near = self.indices
+        if len(near) and not 0 <= near.min() <= near.max() < self.n_reference:
+            raise ValueError(f"a neighbor is not one of the {self.n_reference} points")
+
     @classmethod
     def build(
         cls,

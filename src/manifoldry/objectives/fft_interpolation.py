@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from manifoldry.objectives.position_sums import (
     InterpolatedPositionSums,
     PositionSums,
 )
+from manifoldry.util.cached import state_of_fields
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import plan_memory
@@ -230,6 +231,10 @@ class FFTInterpolation(ApproximateSums):
 
     def _usual_spacing(self, kernel: Kernel) -> float:
         return self.spacing or (0.35 if _is_gaussian(kernel) else 0.5)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and save no transforms, which are computed again when they are needed."""
+        return {**state_of_fields(self), "_transforms": deque(maxlen=self._transforms.maxlen)}
 
     def without_cache(self) -> Self:
         return replace(self, _transforms=deque(maxlen=self._transforms.maxlen))

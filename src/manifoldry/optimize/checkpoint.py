@@ -21,6 +21,7 @@ from manifoldry.optimize.optimizer import (
 )
 from manifoldry.util.checks import check_nonnegative
 from manifoldry.util.typing import Array
+from manifoldry.util.writing import written_at_once
 
 _FORMAT = 1  # number of the file format; other numbers are refused
 _CURRENT = "current"
@@ -152,12 +153,8 @@ class SavedSearches:
         for i, solution in enumerate(self.finished):
             arrays |= _named(str(i), vars(solution))
         arrays |= _named(_CURRENT, self.state or {})
-        part = path.with_name(path.name + ".part")
-        with part.open("wb") as file:
+        with written_at_once(path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
 
     @classmethod
     def read(cls, path: Path) -> "SavedSearches":

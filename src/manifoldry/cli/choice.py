@@ -1,0 +1,64 @@
+"""The method for data about which nothing is said."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manifoldry.cli.console import Console
+
+_FEW_ROWS = 20
+_SAMPLE = 1500  # rows from which the dimension and the number of clusters are estimated
+# Rows from which Isomap uses landmarks: before, its matrix of distances takes less than 200 MB.
+_LANDMARKS_FROM = 5000
+_N_LANDMARKS = 500
+
+
+class MethodChoice(NamedTuple):
+    """A method and the reason for it."""
+
+    method: str
+    reason: str
+
+
+def default_method(X: Any, seed: int) -> MethodChoice:
+    """Isomap for a single curve or surface, t-SNE for other data, PCA for very few.
+
+    This is the table "Which method" of docs/concepts.md, as far as it can be decided from data.
+    """
+    n, n_features = X.shape
+    if n < _FEW_ROWS or n_features <= 2:
+        return MethodChoice(
+            "pca", f"{n} rows of {n_features} features are too few for another method"
+        )
+    from manifoldry import NeighborGraph, estimate_dimension
+    from manifoldry.exceptions import ManifoldryWarning, ignoring
+
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:_SAMPLE])
+    sample = X[rows]
+    with ignoring(ManifoldryWarning):
+        n_clusters = NeighborGraph.build(sample, n_neighbors=10).components()[0]
+        found = estimate_dimension(sample, random_state=seed)
+    if n_clusters == 1 and found.dimension <= 2:
+        shape = "curve" if found.dimension == 1 else "surface"
+        return MethodChoice(
+            "isomap", f"the data look like one {shape}, and it keeps the global shape"
+        )
+    what = (
+        f"the data are in {n_clusters} separate parts"
+        if n_clusters > 1
+        else f"the data have about {found.dimension} dimensions"
+    )
+    return MethodChoice(
+        "tsne", f"{what}, and it shows clusters; their sizes and distances mean little"
+    )
+
+
+def suited_to_size(estimator: Any, n: int, console: Console) -> Any:
+    """The estimator; Isomap of many rows gets landmarks unless their number was set."""
+    is_isomap = type(estimator).__name__ == "Isomap"
+    if is_isomap and n > _LANDMARKS_FROM and estimator.n_landmarks is None:
+        console.note(f"isomap of {n} rows uses {_N_LANDMARKS} landmarks; --set n_landmarks=N")
+        estimator.set_params(n_landmarks=_N_LANDMARKS)
+    return estimator

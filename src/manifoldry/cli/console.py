@@ -1,0 +1,98 @@
+"""What a command prints: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class Console:
+    """Prints for one command, and collects notes and warnings for ``--json``.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to print only warnings and errors.
+    as_json : bool
+        Whether the result is one JSON object.
+    """
+
+    def __init__(self, quiet: bool, as_json: bool) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        self._notes: list[str] = []
+        self._warnings: list[str] = []
+
+    @classmethod
+    @contextmanager
+    def of(cls, params: Mapping[str, Any]) -> Iterator[Console]:
+        """The console of a command with these parameters; warnings become lines."""
+        console = cls(params.get("quiet", False), params["json"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)  # ours, and those of scikit-learn
+            warnings.showwarning = console.show_warning  # type: ignore[assignment]
+            yield console
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether somebody watches the progress."""
+        return not self.quiet and sys.stderr.isatty()
+
+    def note(self, text: str) -> None:
+        """Say what was decided or found on the way."""
+        self._notes.append(text)
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def show_warning(self, message: Warning | str, *details: Any) -> None:
+        """Print a warning in one line, once; in the place of `warnings.showwarning`."""
+        text = " ".join(str(message).split())
+        if text not in self._warnings:
+            self._warnings.append(text)
+            print(f"manifoldry: warning: {text}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Show that something is going on, with the time that it takes."""
+        if not self.is_interactive:
+            yield
+            return
+        from rich.console import Console as RichConsole
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
+        screen = RichConsole(stderr=True)
+        with Progress(*columns, TimeElapsedColumn(), console=screen, transient=True) as bar:
+            bar.add_task(what, total=None)
+            yield
+
+    def finish(
+        self, result: Mapping[str, Any], text: str = "", files: Mapping[str, Path] | None = None
+    ) -> None:
+        """Print the result and the files that were written: as JSON, or as text."""
+        files = files or {}
+        if self.as_json:
+            found = {**result, "files": files, "notes": self._notes, "warnings": self._warnings}
+            print(json.dumps(plain(found), indent=2, ensure_ascii=False))
+        elif not self.quiet:
+            listed = "\n".join(f"{kind}: {file}" for kind, file in files.items())
+            print("\n\n".join(part for part in (text, listed) if part))
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, bool, int)) else str(value)

@@ -1,0 +1,101 @@
+"""``manifoldry compare``, ``assess`` and ``dimension``: the quality of maps and data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from manifoldry import assess, compare, estimate_dimension
+from manifoldry.cli.choice import suited_to_size
+from manifoldry.cli.console import Console
+from manifoldry.cli.errors import UsageError
+from manifoldry.cli.inputs import check_output, output_path, read_prepared, usable_labels
+from manifoldry.cli.methods import make_estimator, method_named
+from manifoldry.cli.options import USUAL_METHODS
+from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
+from manifoldry.cli.run_file import write_run
+from manifoldry.io import DataFileError, Table, read_table, write_table
+from manifoldry.io.write import TABLE_FORMATS
+
+
+def compare_methods(ctx: typer.Context, data: Path) -> None:
+    """Quality of several maps of the same data."""
+    params = ctx.params
+    maps: list[Path] = params["maps"] or []
+    names = params["methods"] or (() if maps else USUAL_METHODS)
+    estimators = {m.name: make_estimator(m, params) for m in map(method_named, names)}
+    with Console.of(params) as console:
+        check_output(params, data, PICTURE_FORMATS)
+        read = read_prepared(data, params, console)
+        path = output_path(params, data, "compare.png")
+        embeddings = {
+            name: suited_to_size(estimator, read.table.n, console)
+            for name, estimator in estimators.items()
+        }
+        embeddings |= {file.stem: _read_map(file, read.table) for file in maps}
+        if len(embeddings) < len(names) + len(maps):
+            raise UsageError("methods and files of maps must have different names to be compared")
+        labels = usable_labels(read.table, console)
+        with console.working(f"comparing {', '.join(embeddings)}"):
+            found = compare(read.X, embeddings, labels, random_state=params["seed"])
+        files = {}
+        if params["picture"]:
+            files["picture"] = draw_comparison(path, found, read.table)
+        files["run"] = write_run(path, ctx)
+        result = {"command": "compare", "n_samples": read.table.n, "metrics": found.metrics}
+        console.finish(result, str(found), files)
+
+
+def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
+    """Quality of a map from anywhere."""
+    with Console.of(ctx.params) as console:
+        check_output(ctx.params, data, TABLE_FORMATS)
+        read = read_prepared(data, ctx.params, console)
+        embedding = _read_map(map_file, read.table, ctx.params["map_key"])
+        labels = usable_labels(read.table, console)
+        with console.working("assessing the map"):
+            found = assess(read.X, embedding, labels, random_state=ctx.params["seed"])
+        result = {"command": "assess", "n_samples": read.table.n, "metrics": found.metrics,
+                  "pca": found.baseline, "summary": found.summary}  # fmt: skip
+        files = {}
+        if (path := ctx.params["output"]) is not None:
+            files["points"] = _write_per_point(path, found, read.table)
+            files["run"] = write_run(path, ctx)
+        console.finish(result, str(found), files)
+
+
+def _write_per_point(path: Path, found: Any, table: Table) -> Path:
+    """The metrics of every point, with the names and labels of the rows."""
+    values = np.column_stack(list(found.per_point.values()))
+    return write_table(path, replace(table, X=values, names=tuple(found.per_point)))
+
+
+def _read_map(path: Path, table: Table, key: str | None = None) -> Any:
+    """The coordinates in a file, in the order of the data if both have the same row names."""
+    found = read_table(path, key=key)
+    if found.n != table.n:
+        raise DataFileError(
+            f"{path} has {found.n} rows, but the data have {table.n}; a map needs one row for each"
+        )
+    if found.ids is not None and table.ids is not None and set(found.ids) == set(table.ids):
+        places = {name: i for i, name in enumerate(found.ids)}
+        return np.asarray(found.X)[[places[name] for name in table.ids]]
+    return np.asarray(found.X)
+
+
+def report_dimension(ctx: typer.Context, data: Path) -> None:
+    """Estimates of the dimension."""
+    params = ctx.params
+    with Console.of(params) as console:
+        X = read_prepared(data, params, console).X
+        found = estimate_dimension(
+            X, random_state=params["seed"], n_jobs=params["jobs"], verbose=console.is_interactive
+        )
+        estimates = {name: float(each.value) for name, each in found.estimates.items()}
+        result = {"command": "dimension", "dimension": found.dimension, "low": found.low,
+                  "high": found.high, "estimates": estimates, "reasons": found.reasons}  # fmt: skip
+        console.finish(result, str(found))

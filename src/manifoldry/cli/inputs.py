@@ -1,0 +1,126 @@
+"""Where a command reads from and writes to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.cli.console import Console
+from manifoldry.cli.errors import UsageError
+from manifoldry.cli.preprocessing import Preprocessing
+from manifoldry.dimension.consensus import Consensus, column_fractions
+from manifoldry.io import ColumnChoice, Table, read_table
+from manifoldry.io.extras import optional_module
+
+
+def read_input(
+    path: Path,
+    params: Mapping[str, Any],
+    console: Console,
+    *,
+    features: Sequence[str] | None = None,
+    missing: bool = False,
+) -> Table:
+    """The table of a file, as the parameters of a command say; its notes are printed."""
+    if features is None and params.get("columns"):
+        features = divided_names(params["columns"])
+    choice = ColumnChoice(
+        features,
+        tuple(params.get("labels") or ()),
+        params.get("row_names"),
+        divided_names(params.get("drop") or ""),
+    )
+    with console.working(f"reading {path}"):
+        table = read_table(
+            path, choice, delimiter=params.get("delimiter"), key=params.get("key"), missing=missing
+        )
+    for note in table.notes:
+        console.note(f"{path}: {note}")
+    return table
+
+
+class PreparedData(NamedTuple):
+    """A file, its table, the fitted steps before the method, and the data that they make.
+
+    The colormap is that of gray images: ``"gray_r"`` for ink on paper.
+    """
+
+    file: Path
+    table: Table
+    steps: list[tuple[str, Any]]
+    X: Any
+    image_cmap: str = "gray"
+
+
+def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
+    """The data of a file after the steps that the parameters of a command ask for."""
+    table = read_input(path, params, console, missing=params["impute"] is not None)
+    if not (params["scale"] or params["log1p"]):
+        _note_dominant_column(table, console)
+    return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console))
+
+
+def _note_dominant_column(table: Table, console: Console, most: int = 10_000) -> None:
+    """Say if one feature has nearly all the variance, as when units differ."""
+    X: Any = table.X
+    X = X[:: max(1, table.n // most)]
+    if table.names is None or sparse.issparse(X) or not np.isfinite(X).all():
+        return
+    fractions = column_fractions(X)
+    top = int(fractions.argmax())
+    if X.shape[1] > 2 and fractions[top] > Consensus.max_column_fraction:
+        console.note(
+            f"column {table.names[top]!r} has {fractions[top]:.1%} of the variance, so distances "
+            "depend on little else; if units differ, standardize the columns with --scale"
+        )
+
+
+def divided_names(text: str) -> tuple[str, ...]:
+    """Names that are divided by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) -> None:
+    """Refuse an output that cannot be written, before anything is computed."""
+    path: Path = params["output"] or Path(f"in-this-folder{formats[0]}")
+    if path.suffix.lower() not in formats:
+        raise UsageError(
+            f"{path}: the format {path.suffix!r} cannot be written; choose {', '.join(formats)}"
+        )
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}; make it, or name another")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"the folder {path.parent.resolve()} is not writable; name another")
+    if path.suffix.lower() == ".h5ad":
+        optional_module("anndata", "anndata", "writing .h5ad")
+    if path.exists() and data.exists() and path.samefile(data):
+        raise UsageError(f"{path} is the input; name another output")
+
+
+def output_path(params: Mapping[str, Any], data: Path, ending: str) -> Path:
+    """The file that was named, or one named after the data, in the working folder."""
+    stem = Path(data.name.removesuffix(".gz")).stem.strip("-") or "data"
+    return params["output"] or Path(f"{stem}-{ending}")
+
+
+def first_label(table: Table) -> tuple[str | None, Any]:
+    """Name and values of the first label, or None twice."""
+    labels: Mapping[str, Any] = table.labels
+    return next(iter(labels.items()), (None, None))
+
+
+def usable_labels(table: Table, console: Console) -> Any:
+    """The first label if it has classes; None otherwise."""
+    name, values = first_label(table)
+    if values is None:
+        return None
+    count = len(set(values.tolist()))
+    if 2 <= count <= table.n // 2:
+        return values
+    console.note(f"label {name!r} has {count} different values, so it is not used as classes")
+    return None

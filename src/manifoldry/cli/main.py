@@ -1,0 +1,82 @@
+"""The entry point: it runs a command and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from manifoldry.cli.errors import FAILED, INTERRUPTED, OK, USAGE, InterruptedFitError, UsageError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, by default those of the process.
+
+    Returns
+    -------
+    int
+        0, or 1 if data or a fit are at fault, 2 if the arguments are, 130 after Ctrl-C.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except InterruptedFitError:
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader of the output has seen enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except UsageError as error:
+        return _failed(str(error), USAGE)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # of the command line's syntax
+            return _failed(f"{error.format_message()} ({_help(error)})", USAGE)
+        if "--traceback" in arguments:
+            traceback.print_exc()
+        return _failed(_text(error), FAILED)
+    if code == INTERRUPTED:
+        _failed("interrupted; no unfinished file was left behind", INTERRUPTED)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        from manifoldry.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich", "click"):
+            raise
+        return _failed(
+            f"the command needs the package {error.name}: pip install 'manifoldry[cli]'", FAILED
+        )
+    try:
+        # typer returns 130 after Ctrl-C, or raises Abort.
+        return int(app(arguments, prog_name="manifoldry", standalone_mode=False) or OK)
+    except RuntimeError as error:
+        if type(error).__name__ != "Abort":
+            raise
+        return INTERRUPTED
+
+
+def _failed(text: str, code: int) -> int:
+    print("manifoldry: error: " + " ".join(text.split()), file=sys.stderr)
+    return code
+
+
+def _text(error: Exception) -> str:
+    """What went wrong, in one line; errors that nobody foresaw are named by their class."""
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{place}"
+    if isinstance(error, (ValueError, TypeError, ImportError, OSError)) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error} (--traceback shows where)"
+
+
+def _help(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return f"see {context.command_path} --help" if context is not None else "see --help"

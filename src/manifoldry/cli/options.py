@@ -1,0 +1,188 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_COLUMNS, _BEFORE, _METHOD = "Columns", "Before the method", "Method"
+_RUNNING, _OUTPUT = "Running", "Output"
+USUAL_METHODS = ("pca", "laplacian-eigenmaps", "isomap", "tsne")
+
+
+class Impute(StrEnum):
+    """What to put for missing values of a column."""
+
+    MEDIAN = "median"
+    MEAN = "mean"
+    FREQUENT = "frequent"
+    ZERO = "zero"
+
+
+def _complete_method(typed: str) -> list[str]:
+    from manifoldry.cli.methods import METHODS
+
+    return [method.name for method in METHODS if method.name.startswith(typed)]
+
+
+def _read_run(ctx: typer.Context, path: Path | None) -> Path | None:
+    from manifoldry.cli.run_file import read_run  # late: help needs none of it
+
+    return read_run(ctx, path)
+
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, TSV or text (also .gz), Parquet, Feather, .npy, .npz, Zarr, .h5ad, a folder of "
+        "images, or - for text on standard input.",
+        show_default=False,
+    ),
+]
+ModelFile = Annotated[Path, typer.Argument(help="A model file that embed has written.")]
+Features = Annotated[
+    str | None,
+    typer.Option("--columns", help="Features, divided by commas.", rich_help_panel=_COLUMNS),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", help="A column of labels, kept; the first colors the picture.",
+                 rich_help_panel=_COLUMNS),
+]  # fmt: skip
+RowNames = Annotated[
+    str | None, typer.Option("--id", help="The column of row names.", rich_help_panel=_COLUMNS)
+]
+Drop = Annotated[
+    str | None,
+    typer.Option(help="Columns to ignore, divided by commas.", rich_help_panel=_COLUMNS),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Delimiter of a text file.", rich_help_panel=_COLUMNS)
+]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        help="Entry of obsm or layers of an .h5ad file, such as X_pca.", rich_help_panel=_COLUMNS
+    ),
+]
+ImputeOption = Annotated[
+    Impute | None,
+    typer.Option("--impute", help="Fill in missing values.", rich_help_panel=_BEFORE),
+]
+Log1p = Annotated[
+    bool, typer.Option("--log1p", help="Take log(1 + x), for counts.", rich_help_panel=_BEFORE)
+]
+Scale = Annotated[
+    bool,
+    typer.Option("--scale", help="Standardize columns, if units differ.", rich_help_panel=_BEFORE),
+]
+Components = Annotated[
+    int | None,
+    typer.Option(
+        "--pca", min=1, help="Number of principal components to start from, such as 50.",
+        rich_help_panel=_BEFORE,
+    ),
+]  # fmt: skip
+Coordinates = Annotated[
+    int,
+    typer.Option(
+        "--components", "-d", min=1, help="Number of coordinates.", rich_help_panel=_METHOD
+    ),
+]
+MethodName = Annotated[
+    str | None,
+    typer.Option(
+        "--method", "-m", autocompletion=_complete_method,
+        help="See manifoldry methods; by default chosen from the data.",
+        rich_help_panel=_METHOD,
+    ),
+]  # fmt: skip
+MethodNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method", "-m", autocompletion=_complete_method, rich_help_panel=_METHOD,
+        help=f"A method; name several. By default {', '.join(USUAL_METHODS)}.",
+    ),
+]  # fmt: skip
+Maps = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--map", help="A file with a map from elsewhere, to compare too.", rich_help_panel=_METHOD
+    ),
+]
+MapKey = Annotated[
+    str | None,
+    typer.Option(help="Entry of obsm, if the map is in an .h5ad file.", rich_help_panel=_COLUMNS),
+]
+MapFile = Annotated[
+    Path, typer.Argument(help="A map: a file with a column per coordinate.", show_default=False)
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any parameter of the method, such as n_neighbors=20.",
+        rich_help_panel=_METHOD,
+    ),
+]  # fmt: skip
+Seed = Annotated[int, typer.Option(min=0, help="Seed of random numbers.", rich_help_panel=_RUNNING)]
+Jobs = Annotated[
+    int | None,
+    typer.Option(help="Number of threads; by default one per core.", rich_help_panel=_RUNNING),
+]
+RunFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--run", is_eager=True, callback=_read_run, rich_help_panel=_RUNNING,
+        help="Take options from a file that an earlier run has written.",
+    ),
+]  # fmt: skip
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to write; the suffix is its format: .csv, .tsv, "
+                 ".parquet, .npy or .h5ad.", show_default=False, rich_help_panel=_OUTPUT),
+]  # fmt: skip
+Picture = Annotated[bool, typer.Option(help="Whether to draw a picture.", rich_help_panel=_OUTPUT)]
+PictureFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="The picture, such as maps.png.", rich_help_panel=_OUTPUT),
+]
+PointsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="File for the metrics of every point, such as points.csv.",
+        rich_help_panel=_OUTPUT,
+    ),
+]  # fmt: skip
+SaveModel = Annotated[
+    bool,
+    typer.Option("--model/--no-model", help="Whether to save the model.", rich_help_panel=_OUTPUT),
+]
+Verdict = Annotated[
+    bool,
+    typer.Option(
+        "--assess/--no-assess", help="Whether to assess the map.", rich_help_panel=_OUTPUT
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.",
+                       rich_help_panel=_OUTPUT)
+]  # fmt: skip
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=_OUTPUT)
+]
+Traceback = Annotated[
+    bool,
+    typer.Option("--traceback", help="Show where an error occurred.", rich_help_panel=_OUTPUT),
+]
+
+# Options of many commands, by the names of their parameters, with their defaults.
+COLUMNS = {"columns": (Features, None), "labels": (Labels, None), "row_names": (RowNames, None),
+           "drop": (Drop, None), "delimiter": (Delimiter, None), "key": (Key, None)}  # fmt: skip
+PREPROCESSING = {"impute": (ImputeOption, None), "log1p": (Log1p, False), "scale": (Scale, False),
+                 "pca": (Components, None)}  # fmt: skip
+RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "run": (RunFile, None)}
+ANSWER = {"json": (Json, False), "traceback": (Traceback, False)}
+PRINTING = {"quiet": (Quiet, False), **ANSWER}

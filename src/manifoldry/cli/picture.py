@@ -1,0 +1,59 @@
+"""Pictures of maps, drawn without a screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manifoldry.cli.inputs import first_label
+from manifoldry.io.extras import optional_module
+from manifoldry.io.table import Table
+from manifoldry.util.writing import written_at_once
+
+PICTURE_FORMATS = (".png", ".pdf", ".svg", ".jpg")
+
+
+def draw_map(
+    path: Path, embedding: Any, table: Table, title: str, image_cmap: str = "gray"
+) -> Path:
+    """Draw a map, colored by the first label; rows that are images are shown as images."""
+    without_screen()
+    from manifoldry.plotting import plot_embedding, plot_images
+
+    label, color = first_label(table)
+    options: dict[str, Any] = {"color_label": label, "title": title}
+    if embedding.shape[1] > 3:
+        options |= {"components": (0, 1)}
+    if table.image_shape is not None and embedding.shape[1] == 2:
+        images = np.asarray(table.X).reshape(table.n, *table.image_shape)
+        ax = plot_images(embedding, images, color, image_cmap=image_cmap, **options)
+    else:
+        ax = plot_embedding(embedding, color, **options)
+    return save_figure(path, ax.figure)
+
+
+def save_figure(path: Path, figure: Any, dpi: int = 150) -> Path:
+    """Write a figure in the format of the suffix."""
+    import matplotlib.pyplot as plt
+
+    with written_at_once(path) as file:
+        figure.savefig(file, format=path.suffix.lstrip("."), dpi=dpi, bbox_inches="tight")
+    plt.close(figure)
+    return path
+
+
+def without_screen() -> None:
+    """Make matplotlib draw into files only; name the extra if it is not installed."""
+    optional_module("matplotlib", "cli", "drawing a picture").use("Agg")
+
+
+def draw_comparison(path: Path, comparison: Any, table: Table) -> Path:
+    """Draw the maps of a comparison beside each other."""
+    without_screen()
+    from manifoldry.plotting import plot_comparison
+
+    label, color = first_label(table)
+    axes = plot_comparison(comparison, color, color_label=label)
+    return save_figure(path, axes[0].figure)

@@ -1,0 +1,83 @@
+"""``manifoldry transform`` and ``manifoldry inverse``: a saved model applied to a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from manifoldry.cli.console import Console
+from manifoldry.cli.inputs import check_output, output_path, read_input
+from manifoldry.cli.preprocessing import decoded, divided, prepared
+from manifoldry.cli.run_file import write_run
+from manifoldry.io import DataFileError, Table, load, read_info, write_map, write_table
+from manifoldry.io.read import has_column_names
+from manifoldry.io.write import MAP_FORMATS, TABLE_FORMATS
+
+
+def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
+    """Coordinates of new data."""
+    with Console.of(ctx.params) as console:
+        check_output(ctx.params, data, MAP_FORMATS)
+        training = read_info(model).training
+        fitted = load(model)
+        steps, last = divided(fitted)
+        names = training.get("feature_names") if has_column_names(data) else None
+        imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
+        table = read_input(data, ctx.params, console, features=names, missing=imputes)
+        method = str(training.get("method", "embedding"))
+        path = output_path(ctx.params, data, f"{method}.csv")
+        with console.working(f"placing {table.n} rows"):
+            X = prepared(steps, table.X)
+            embedding = last.transform(X)
+        kept = _with_novelty(table, last, X)
+        write_map(path, embedding, kept, method=method)
+        _finish(ctx, console, path, table.n)
+
+
+def _with_novelty(table: Table, model: Any, X: Any) -> Table:
+    """The table with the distance of each row from the training data; above 2 it is unlike them."""
+    if not hasattr(model, "novelty") or "novelty" in table.labels:
+        return table
+    return replace(table, labels={**table.labels, "novelty": np.asarray(model.novelty(X))})
+
+
+def invert_file(ctx: typer.Context, model: Path, map_file: Path) -> None:
+    """Data at positions of a map."""
+    with Console.of(ctx.params) as console:
+        check_output(ctx.params, map_file, TABLE_FORMATS)
+        training = read_info(model).training
+        fitted = load(model)
+        table = _positions(ctx, map_file, fitted, training, console)
+        path = output_path(ctx.params, map_file, "inverse.csv")
+        with console.working(f"computing {table.n} rows"):
+            X = decoded(fitted, table.X)
+        names = training.get("feature_names")
+        found = replace(table, X=X, names=None if names is None else tuple(names))
+        write_table(path, found)
+        _finish(ctx, console, path, table.n)
+
+
+def _positions(
+    ctx: typer.Context, path: Path, model: Any, training: dict[str, Any], console: Console
+) -> Table:
+    """The coordinates in a file: the columns that a map of this model has, or all numbers."""
+    count = int(divided(model)[1].embedding_.shape[1])
+    table: Table = read_input(path, ctx.params, console)
+    usual = [f"{training.get('method', 'embedding')}{j + 1}" for j in range(count)]
+    if table.X.shape[1] > count and table.names is not None and set(usual) <= set(table.names):
+        table = read_input(path, ctx.params, console, features=usual)
+    if table.X.shape[1] != count:
+        raise DataFileError(
+            f"{path} has {table.X.shape[1]} columns of numbers, but the map of this model has "
+            f"{count} coordinates; name them with --columns"
+        )
+    return table
+
+
+def _finish(ctx: typer.Context, console: Console, path: Path, n: int) -> None:
+    files = {"rows": path, "run": write_run(path, ctx)}
+    console.finish({"command": ctx.command.name, "n_samples": n}, "", files)

@@ -1,0 +1,234 @@
+"""Which columns of a table are features, which name the rows, which are labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manifoldry.io.table import Column, DataFileError, Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Names of columns, in lower case, that are no features.
+_ID_NAMES = {"", "id", "ids", "index", "name", "key", "uuid", "barcode", "cell", "sample",
+             "filename", "file", "unnamed: 0", "__index_level_0__"}  # fmt: skip
+_LABEL_NAMES = {"label", "labels", "class", "classes", "target", "y", "species", "cluster",
+                "category", "group", "type", "cell_type", "celltype"}  # fmt: skip
+_MAX_CLASSES = 200  # a text column of more distinct values is no label
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """What a user says about the columns; what is not said is recognized.
+
+    Parameters
+    ----------
+    features : sequence of str, optional
+        Names of the features; by default all numeric columns that are nothing else.
+    labels : sequence of str
+        Names of the label columns, which are kept and used to color pictures.
+    id : str, optional
+        Name of the column of row names.
+    drop : sequence of str
+        Names of columns to ignore.
+    """
+
+    features: Sequence[str] | None = None
+    labels: Sequence[str] = ()
+    id: str | None = None
+    drop: Sequence[str] = ()
+
+    def apply(self, table: pa.Table, file: str) -> Table:
+        """Split the columns of an arrow table; `file` is its name, for messages."""
+        present = unique_names(table.column_names)
+        columns = {n: _plain(c) for n, c in zip(present, table.columns, strict=True)}
+        named = (*(self.features or ()), *self.labels, *self.drop, *_given(self.id))
+        self.require_names(named, present, file)
+        left = [name for name in present if name not in self.drop]
+        notes: list[str] = []
+        row_names = self.id or _recognized_id(left, columns)
+        labels = list(self.labels) or _recognized_labels(left, columns, row_names)
+        special = {*labels, *_given(row_names)}
+        features = list(self.features or [n for n in left if n not in special])
+        if self.features is None:
+            features, notes = _numeric(features, columns)
+        if not features:
+            raise DataFileError(
+                f"{file} has no column of numbers that can be a feature; name features with "
+                "--columns, or another delimiter with --delimiter"
+            )
+        if row_names is not None and self.id is None:
+            notes.append(f"column {row_names!r} names the rows")
+        if labels and not self.labels:
+            notes.append(f"taken as labels, not as features: {_listed(labels)}")
+        X = np.column_stack([_numbers(name, columns[name], file) for name in features])
+        return Table(
+            X,
+            tuple(features),
+            None if row_names is None else _texts(columns[row_names]),
+            {name: _values(columns[name]) for name in labels},
+            tuple(notes),
+        )
+
+    def apply_to_array(self, table: Table, file: str) -> Table:
+        """Choose among the columns of an array, which have names or none."""
+        if not (self.features or self.labels or self.drop or self.id):
+            return table
+        if self.id is not None:
+            raise DataFileError(f"{file} is an array, without a column of row names; omit --id")
+        if self.labels:
+            self.require_names(self.labels, list(table.labels), file)
+            table = replace(table, labels={name: table.labels[name] for name in self.labels})
+        if not (self.features or self.drop):
+            return table
+        if table.names is None:
+            raise DataFileError(
+                f"{file} has no names of columns to choose from; choose them in the array"
+            )
+        self.require_names((*(self.features or ()), *self.drop), table.names, file)
+        kept = [n for n in self.features or table.names if n not in self.drop]
+        X: Any = table.X
+        return replace(table, X=X[:, [table.names.index(n) for n in kept]], names=tuple(kept))
+
+    @staticmethod
+    def require_names(names: Sequence[str], present: Sequence[str], file: str) -> None:
+        """Raise DataFileError that suggests a name unless all names are present."""
+        known = set(present)
+        for name in names:
+            if name not in known:
+                close = get_close_matches(name, present, n=1)
+                known_names = f"it has {_listed(present)}" if present else "it has no names"
+                hint = f"did you mean {close[0]!r}?" if close else known_names
+                raise DataFileError(f"{file} has no column {name!r}; {hint}")
+
+
+def _plain(column: Any) -> Any:
+    """The column; one of categories as the values that they stand for."""
+    import pyarrow.types as types
+
+    if not types.is_dictionary(column.type):
+        return column
+    return column.cast(column.type.value_type)
+
+
+def _given(name: str | None) -> tuple[str, ...]:
+    return () if name is None else (name,)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, with a number added to those that occur again."""
+    seen: dict[str, int] = {}
+    unique = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+    return unique
+
+
+def _is_text(column: Any) -> bool:
+    """Whether a column has texts, times or anything else that is no number."""
+    import pyarrow.types as types
+
+    kind = column.type
+    return not (
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        or types.is_decimal(kind) or types.is_null(kind)
+    )  # fmt: skip
+
+
+def _recognized_id(names: Sequence[str], columns: dict[str, Any]) -> str | None:
+    """A column named like one of row names, or a first column of distinct texts."""
+    for name in names:
+        if name.strip().lower() in _ID_NAMES and _is_distinct(columns[name]):
+            return name
+    first = names[0] if names else None
+    if first is not None and _is_text(columns[first]) and _is_distinct(columns[first]):
+        return first
+    return None
+
+
+def _is_distinct(column: Any) -> bool:
+    return column.null_count == 0 and _n_distinct(column) == len(column)
+
+
+def _n_distinct(column: Any) -> int:
+    """Number of different values; that of rows for values that cannot be compared."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return int(pc.count_distinct(column).as_py())
+    except pa.ArrowNotImplementedError:
+        return len(column)
+
+
+def _recognized_labels(
+    names: Sequence[str], columns: dict[str, Any], row_names: str | None
+) -> list[str]:
+    """Columns named like labels, and columns of few distinct texts."""
+    found = []
+    for name in names:
+        if name == row_names:
+            continue
+        few = _n_distinct(columns[name]) <= max(2, min(_MAX_CLASSES, len(columns[name]) // 2))
+        if few and (name.strip().lower() in _LABEL_NAMES or _is_text(columns[name])):
+            found.append(name)
+    return found
+
+
+def _numeric(names: Sequence[str], columns: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The columns of numbers, and a note about the others."""
+    text = [name for name in names if _is_text(columns[name])]
+    note = (
+        f"left out, since they contain text: {_listed(text)} (encode them as numbers to use them, "
+        "or name them with --label or --id)"
+    )
+    return [name for name in names if name not in text], [note] if text else []
+
+
+def _numbers(name: str, column: Any, file: str) -> Column:
+    """A column in double precision; missing values are NaN."""
+    if _is_text(column):
+        i, text = _first_text(column)
+        raise DataFileError(
+            f"{file}: column {name!r} has text in row {i + 1} ({text!r}), but features must be "
+            "numbers; leave it out with --drop, or encode it as numbers"
+        )
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    as_float = column.cast(pa.float64(), safe=False)
+    return np.asarray(as_float.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _first_text(column: Any) -> tuple[int, str]:
+    for i, value in enumerate(column.to_pylist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            if value is not None:
+                return i, str(value)[:40]
+    return 0, str(column[0])
+
+
+def _texts(column: Any) -> Column:
+    return np.array([str(value) for value in column.to_pylist()])
+
+
+def _values(column: Any) -> Column:
+    """The values of a label column: numbers as they are, everything else as text."""
+    values = column.to_pylist()
+    if any(value is None or isinstance(value, str) for value in values):
+        return np.array(["" if value is None else str(value) for value in values])
+    return np.array(values)
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,111 @@
+"""Reading data of any format into a table."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from manifoldry.io.annotated_files import read_h5ad
+from manifoldry.io.array_files import read_npy, read_npz, read_zarr
+from manifoldry.io.arrow_files import read_arrow
+from manifoldry.io.columns import ColumnChoice
+from manifoldry.io.image_folders import read_image_folder
+from manifoldry.io.table import DataFileError, Table, check_finite
+from manifoldry.io.text_files import read_text
+
+_ARRAYS = {".npy": read_npy, ".npz": read_npz, ".zarr": read_zarr}
+_ARROW = (".parquet", ".pq", ".feather", ".arrow", ".ipc")
+_TEXT = (".csv", ".tsv", ".tab", ".txt", ".dat", ".data")
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    choice: ColumnChoice | None = None,
+    *,
+    delimiter: str | None = None,
+    key: str | None = None,
+    missing: bool = False,
+) -> Table:
+    r"""Read rows of numbers, with names of the rows and labels, from a file.
+
+    Text (CSV, TSV, also compressed by gzip), Parquet, Feather, Arrow, ``.npy`` (mapped into
+    memory), ``.npz``, sparse ``.npz``, Zarr, ``.h5ad``, and folders of images are recognized by
+    the suffix; a file of another suffix is read as text.
+
+    Parameters
+    ----------
+    path : str or path
+        The file or folder, or ``"-"`` for text on standard input.
+    choice : ColumnChoice, optional
+        Which columns are features, labels and names of rows; what is not said is recognized.
+    delimiter : str, optional
+        Delimiter of a text file; by default it is recognized.
+    key : str, optional
+        Entry of ``obsm`` or ``layers`` of an ``.h5ad`` file to read instead of ``X``.
+    missing : bool, default=False
+        Whether to return missing values as NaN; by default the first of them is an error.
+
+    Raises
+    ------
+    DataFileError
+        If the file cannot be used as data; the message has the place in it and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "flowers.csv"
+    ...     _ = file.write_text("width,species\n1.5,iris\n0.5,iris\n1,rose\n2,rose\n")
+    ...     table = read_table(file)
+    >>> table.names, table.X.shape, list(table.labels)
+    (('width',), (4, 1), ['species'])
+    """
+    choice = ColumnChoice() if choice is None else choice
+    table = _read(path, choice, delimiter, key)
+    if 0 in table.X.shape:
+        raise DataFileError(
+            f"{path} has no data: {table.X.shape[0]} rows, {table.X.shape[1]} features"
+        )
+    try:
+        check_finite(table, missing)
+    except DataFileError as error:
+        raise DataFileError(f"{path}: {error}") from None
+    return table
+
+
+def has_column_names(path: str | os.PathLike[str]) -> bool:
+    """Whether data of this format have names of columns; arrays and images have none."""
+    file = Path(path)
+    return file.suffix.lower() not in _ARRAYS and not file.is_dir()
+
+
+def _read(
+    path: str | os.PathLike[str], choice: ColumnChoice, delimiter: str | None, key: str | None
+) -> Table:
+    file = Path(path)
+    suffix = file.suffix.lower()
+    if key is not None and suffix != ".h5ad":
+        raise DataFileError(f"{path} is no .h5ad file, so it has no entry {key!r}")
+    if str(path) == "-":
+        return _from_text("-", choice, delimiter)
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if suffix in _ARRAYS:
+        return choice.apply_to_array(_ARRAYS[suffix](file), str(path))
+    if suffix == ".h5ad":
+        return read_h5ad(file, choice, key)
+    if file.is_dir():
+        return choice.apply_to_array(read_image_folder(file), str(path))
+    if suffix in _ARROW:
+        return choice.apply(read_arrow(file), str(path))
+    return _from_text(file, choice, delimiter)
+
+
+def _from_text(source: str | Path, choice: ColumnChoice, delimiter: str | None) -> Table:
+    rows, notes = read_text(source, delimiter)
+    table = choice.apply(rows, "standard input" if source == "-" else str(source))
+    for note in notes:
+        table = table.with_note(note)
+    if Path(source).suffix.lower().removesuffix(".gz") not in ("", *_TEXT):
+        table = table.with_note(f"{source} has an unknown suffix; read as text")
+    return table

@@ -1,0 +1,88 @@
+"""Rows of numbers from a file, with what identifies them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry.util.typing import Matrix
+
+Column = NDArray[Any]
+
+
+class DataFileError(ValueError):
+    """A file that cannot be used as data, with the place in it and the remedy."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Data to embed, and the columns that are kept beside them.
+
+    Parameters
+    ----------
+    X : array or sparse array of shape (n, n_features)
+        The features; a memory map if the file allows one.
+    names : sequence of str, optional
+        Names of the features.
+    ids : array of shape (n,), optional
+        Names of the rows.
+    labels : mapping from str to arrays of shape (n,)
+        Columns that are no features, such as classes.
+    notes : tuple of str
+        What a reader should know: which columns were taken for what, and what was left out.
+    image_shape : tuple of int, optional
+        Shape of the image in each row, if rows are images.
+    source : path, optional
+        The ``.h5ad`` file that the data are from, which has more than a table.
+    """
+
+    X: Matrix
+    names: tuple[str, ...] | None = None
+    ids: Column | None = None
+    labels: Mapping[str, Column] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    image_shape: tuple[int, ...] | None = None
+    source: Path | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    def with_note(self, note: str) -> Table:
+        """The same table with one more note."""
+        return replace(self, notes=(*self.notes, note))
+
+    def row_name(self, i: int) -> str:
+        """The name of a row, or its number counted from one as a spreadsheet does."""
+        return f"row {i + 1}" if self.ids is None else f"row {i + 1} ({self.ids[i]})"
+
+
+def check_finite(table: Table, missing: bool = False) -> None:
+    """Raise DataFileError that names the first missing or infinite cell.
+
+    With `missing`, missing values are accepted, and infinite ones are not.
+    """
+    values = table.X.data if hasattr(table.X, "nnz") else table.X
+    for start in range(0, len(values), 65_536):
+        block = values[start : start + 65_536]
+        wrong = np.isinf(block) if missing else ~np.isfinite(block)
+        if wrong.any():
+            if values.ndim == 1:
+                raise DataFileError("the sparse matrix has missing or infinite values")
+            i, j = (int(v) for v in np.argwhere(wrong)[0])
+            name = f"column {j + 1}" if table.names is None else f"column {table.names[j]!r}"
+            cell = values[start + i, j]
+            if np.isnan(cell):
+                what, first = "is missing", "fill in missing values with --impute median"
+            else:
+                what, first = "is infinite", "mend the file"
+            raise DataFileError(
+                f"the value in {table.row_name(start + i)}, {name} {what}; {first}, or leave the "
+                "column out with --drop"
+            )

@@ -1,0 +1,128 @@
+"""Writing maps, and data computed from them, with the names and labels of their rows."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manifoldry.io.annotated_files import open_h5ad
+from manifoldry.io.columns import unique_names
+from manifoldry.io.extras import optional_module
+from manifoldry.io.table import Column, DataFileError, Table
+from manifoldry.util.typing import Array
+from manifoldry.util.writing import replaced_at_once, written_at_once
+
+TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
+MAP_FORMATS = (*TABLE_FORMATS, ".h5ad")
+# A spreadsheet runs a cell that begins with one of these as a formula.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_map(
+    path: str | os.PathLike[str],
+    embedding: Array,
+    table: Table,
+    *,
+    method: str = "embedding",
+) -> Path:
+    """Write an embedding, with the names and labels of its rows, in the format of the suffix.
+
+    The file appears under its name when it is complete.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: ``.csv``, ``.tsv``, ``.parquet``, ``.npy`` (coordinates alone) or ``.h5ad``, where
+        the coordinates are ``obsm["X_method"]`` and the rest is that of the file of the data, if
+        that was an ``.h5ad`` file too.
+    embedding : array of shape (n, n_components)
+        The coordinates.
+    table : Table
+        The data.
+    method : str
+        Name of the method; columns are its name and a number.
+    """
+    if len(embedding) != table.n:
+        raise ValueError(f"embedding has {len(embedding)} rows, but the table has {table.n}")
+    if Path(path).suffix.lower() == ".h5ad":
+        return _write_h5ad(Path(path), embedding, table, f"X_{method}")
+    names = tuple(f"{method}{j + 1}" for j in range(embedding.shape[1]))
+    return write_table(path, replace(table, X=embedding, names=names))
+
+
+def write_table(path: str | os.PathLike[str], table: Table) -> Path:
+    """Write rows of numbers with their names and labels.
+
+    The format is that of the suffix: ``.csv``, ``.tsv``, ``.parquet`` or ``.npy``. In the first
+    two, texts that a spreadsheet would run as formulas begin with an apostrophe.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in TABLE_FORMATS:
+        raise DataFileError(
+            f"{path}: the format {suffix!r} cannot be written; choose {', '.join(TABLE_FORMATS)}"
+        )
+    if suffix == ".npy":
+        with written_at_once(path) as file:
+            np.save(file, _dense(table.X), allow_pickle=False)
+        return path
+    arrow = optional_module("pyarrow", "cli", f"writing {suffix} files")
+    names, columns = _columns(table)
+    if suffix == ".parquet":
+        parquet = optional_module("pyarrow.parquet", "cli", "writing Parquet")
+        with written_at_once(path) as file:
+            parquet.write_table(arrow.table(columns, names), file)
+        return path
+    csv = optional_module("pyarrow.csv", "cli", "writing CSV")
+    options = csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",", quoting_style="needed")
+    safe = arrow.table([_safe(column) for column in columns], [_safe_text(n) for n in names])
+    with written_at_once(path) as file:
+        csv.write_csv(safe, file, options)
+    return path
+
+
+def _columns(table: Table) -> tuple[list[str], list[Column]]:
+    """Names of rows, numbers and labels, by names that differ."""
+    X = _dense(table.X)
+    ids = {} if table.ids is None else {"id": table.ids}
+    names = table.names or tuple(f"x{j + 1}" for j in range(X.shape[1]))
+    columns = [*ids.values(), *map(np.ascontiguousarray, X.T), *table.labels.values()]
+    return unique_names([*ids, *names, *table.labels]), columns
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+
+
+def _safe(column: Column) -> Column:
+    if column.dtype.kind not in "UO":
+        return column
+    return np.array([_safe_text(str(text)) for text in column])
+
+
+def _safe_text(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+def _write_h5ad(path: Path, embedding: Array, table: Table, key: str) -> Path:
+    adata = _new_annotated(table) if table.source is None else open_h5ad(table.source)
+    adata.obsm[key] = np.asarray(embedding)
+    for name, values in table.labels.items():
+        if name not in adata.obs:
+            adata.obs[name] = values
+    with replaced_at_once(path) as temporary:
+        adata.write_h5ad(temporary)
+    return path
+
+
+def _new_annotated(table: Table) -> Any:
+    anndata = optional_module("anndata", "anndata", "writing .h5ad")
+    pandas = optional_module("pandas", "anndata", "writing .h5ad")
+    ids = [str(i) for i in (range(table.n) if table.ids is None else table.ids)]
+    names = table.names or [f"x{j + 1}" for j in range(table.X.shape[1])]
+    obs = pandas.DataFrame(dict(table.labels), index=ids)
+    return anndata.AnnData(table.X, obs=obs, var=pandas.DataFrame(index=list(names)))
