@@ -201,12 +201,24 @@ def test_dimension(run):
     assert result["dimension"] == manifoldry.estimate_dimension(X, random_state=0).dimension
 
 
-def test_columns_of_other_units_are_noted(run, folder):
+def test_columns_of_other_units_are_standardized(run, folder):
     (folder / "units.csv").write_text("\n".join(rows(X * [1000, 1, 1, 1])))
-    _, err = run("embed", "units.csv", "-m", "pca", *ONLY_MAP)
+    embed = "embed", "units.csv", "-m", "pca", *ONLY_MAP, "-o"
+    _, err = run(*embed, "auto.npy")
     assert any("'sepal_length' has 100.0% of the variance" in line for line in err)
-    _, err = run("embed", "units.csv", "-m", "pca", "--scale", *ONLY_MAP)
-    assert not any("of the variance" in line for line in err)
+    for option in "--scale", "--no-scale":
+        _, err = run(*embed, f"with{option}.npy", option)
+        assert not any("of the variance" in line for line in err)
+    again = run("embed", "--run", "auto.run.toml", "-o", "again.npy")[1]
+    assert not any("of the variance" in line for line in again)  # the file has the decision
+    auto, scaled, kept, repeated = (
+        np.load(folder / f"{name}.npy")
+        for name in ("auto", "with--scale", "with--no-scale", "again")
+    )
+    assert np.array_equal(auto, scaled) and np.array_equal(auto, repeated)
+    expected = manifoldry.PCA(2).fit_transform(StandardScaler().fit_transform(X * [1000, 1, 1, 1]))
+    assert np.allclose(auto, expected, atol=1e-10)
+    assert np.allclose(kept, manifoldry.PCA(2).fit_transform(X * [1000, 1, 1, 1]))
     _, err = run("embed", "iris.csv", "-m", "pca", *ONLY_MAP)
     assert not any("of the variance" in line for line in err)
 

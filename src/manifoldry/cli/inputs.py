@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,28 +57,41 @@ class PreparedData(NamedTuple):
     X: Any
     image_cmap: str = "gray"
 
+    @property
+    def scaled(self) -> bool:
+        """Whether columns were standardized."""
+        return any(name == "scale" for name, _ in self.steps)
+
 
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
-    """The data of a file after the steps that the parameters of a command ask for."""
+    """The data of a file after the steps that the parameters of a command ask for.
+
+    Columns whose units differ are standardized unless the parameters decide about it.
+    """
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    if not (params["scale"] or params["log1p"]):
-        _note_dominant_column(table, console)
-    return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console))
+    steps = Preprocessing.of(params)
+    are_distances = "metric=precomputed" in (params.get("settings") or ())
+    if params["scale"] is None and not params["log1p"] and not are_distances:
+        steps = replace(steps, scale=_has_dominant_column(table, console))
+    return PreparedData(path, table, *steps.fit(table.X, console))
 
 
-def _note_dominant_column(table: Table, console: Console, most: int = 10_000) -> None:
-    """Say if one feature has nearly all the variance, as when units differ."""
+def _has_dominant_column(table: Table, console: Console, most: int = 10_000) -> bool:
+    """Whether one feature has nearly all the variance, as when units differ; a note says so."""
     X: Any = table.X
     X = X[:: max(1, table.n // most)]
-    if table.names is None or sparse.issparse(X) or not np.isfinite(X).all():
-        return
-    fractions = column_fractions(X)
+    if table.names is None or sparse.issparse(X) or X.shape[1] < 3:
+        return False
+    X = X[np.isfinite(X).all(axis=1)]
+    fractions = column_fractions(X) if len(X) > 1 else np.zeros(X.shape[1])
     top = int(fractions.argmax())
-    if X.shape[1] > 2 and fractions[top] > Consensus.max_column_fraction:
-        console.note(
-            f"column {table.names[top]!r} has {fractions[top]:.1%} of the variance, so distances "
-            "depend on little else; if units differ, standardize the columns with --scale"
-        )
+    if not fractions[top] > Consensus.max_column_fraction:
+        return False
+    console.note(
+        f"column {table.names[top]!r} has {fractions[top]:.1%} of the variance, as if units "
+        "differed, so columns are standardized; --no-scale keeps their units"
+    )
+    return True
 
 
 def divided_names(text: str) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class Preprocessing:
     def of(cls, params: Mapping[str, Any]) -> Preprocessing:
         """The steps that the parameters of a command ask for."""
         return cls(
-            params["impute"], params["log1p"], params["scale"], params["pca"], params["seed"]
+            params["impute"], params["log1p"], bool(params["scale"]), params["pca"], params["seed"]
         )
 
     def fit(self, X: Any, console: Console) -> tuple[list[tuple[str, Any]], Any]:
