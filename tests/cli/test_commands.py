@@ -342,13 +342,21 @@ def test_a_model_that_cannot_be_saved_is_noted(run, folder, monkeypatch):
     assert set(result["files"]) == {"map", "picture", "run"}
 
 
-def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder):
+@pytest.fixture
+def ctrl_c():
+    """Raise what Ctrl-C does, also in processes in the background, which shells keep from it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder, ctrl_c):
     from manifoldry.cli import fitting
     from manifoldry.optimize import Callback
 
     def interrupt(iterate):
         if iterate.step.iteration == 40:
-            signal.raise_signal(signal.SIGINT)
+            ctrl_c()
 
     monkeypatch.setattr(fitting, "Callback", lambda **options: Callback(interrupt, **options))
     result = found(run, "embed", "iris.csv", "-m", "tsne", code=130)
@@ -367,13 +375,10 @@ def test_a_missing_extra_is_named_before_the_fit(run, monkeypatch):
     ]
 
 
-def test_ctrl_c_before_there_is_a_map(run, monkeypatch):
+def test_ctrl_c_before_there_is_a_map(run, monkeypatch, ctrl_c):
     from manifoldry.cli import inputs
 
-    def interrupt(*arguments, **options):
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(inputs, "read_table", interrupt)
+    monkeypatch.setattr(inputs, "read_table", lambda *arguments, **options: ctrl_c())
     _, err = run("embed", "iris.csv", code=130)
     assert err == ["manifoldry: error: interrupted; no unfinished file was left behind"]
 
