@@ -12,10 +12,10 @@ from scipy import sparse
 
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
-from manifoldry.cli.preprocessing import Preprocessing
 from manifoldry.dimension.consensus import Consensus, column_fractions
 from manifoldry.io import ColumnChoice, Table, read_table
 from manifoldry.io.extras import optional_module
+from manifoldry.methods.preprocessing import Preprocessing
 
 
 def read_input(
@@ -27,14 +27,7 @@ def read_input(
     missing: bool = False,
 ) -> Table:
     """The table of a file, as the parameters of a command say; its notes are printed."""
-    if features is None and params.get("columns"):
-        features = divided_names(params["columns"])
-    choice = ColumnChoice(
-        features,
-        tuple(params.get("labels") or ()),
-        params.get("row_names"),
-        divided_names(params.get("drop") or ""),
-    )
+    choice = column_choice(params, features)
     with console.working(f"reading {path}"):
         table = read_table(
             path, choice, delimiter=params.get("delimiter"), key=params.get("key"), missing=missing
@@ -42,6 +35,18 @@ def read_input(
     for note in table.notes:
         console.note(f"{path}: {note}")
     return table
+
+
+def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = None) -> ColumnChoice:
+    """What the parameters of a command say about the columns."""
+    if features is None and params.get("columns"):
+        features = divided_names(params["columns"])
+    return ColumnChoice(
+        features,
+        tuple(params.get("labels") or ()),
+        params.get("row_names"),
+        divided_names(params.get("drop") or ""),
+    )
 
 
 class PreparedData(NamedTuple):
@@ -62,7 +67,7 @@ def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> Pr
     table = read_input(path, params, console, missing=params["impute"] is not None)
     if not (params["scale"] or params["log1p"]):
         _note_dominant_column(table, console)
-    return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console))
+    return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console.note))
 
 
 def _note_dominant_column(table: Table, console: Console, most: int = 10_000) -> None:
@@ -106,21 +111,3 @@ def output_path(params: Mapping[str, Any], data: Path, ending: str) -> Path:
     """The file that was named, or one named after the data, in the working folder."""
     stem = Path(data.name.removesuffix(".gz")).stem.strip("-") or "data"
     return params["output"] or Path(f"{stem}-{ending}")
-
-
-def first_label(table: Table) -> tuple[str | None, Any]:
-    """Name and values of the first label, or None twice."""
-    labels: Mapping[str, Any] = table.labels
-    return next(iter(labels.items()), (None, None))
-
-
-def usable_labels(table: Table, console: Console) -> Any:
-    """The first label if it has classes; None otherwise."""
-    name, values = first_label(table)
-    if values is None:
-        return None
-    count = len(set(values.tolist()))
-    if 2 <= count <= table.n // 2:
-        return values
-    console.note(f"label {name!r} has {count} different values, so it is not used as classes")
-    return None
