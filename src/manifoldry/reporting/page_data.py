@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from manifoldry.reporting.advice import has_dominant_column, has_uneven_scales
 from manifoldry.reporting.html import Html, bullets, element, table
 from manifoldry.reporting.results import Results
 
@@ -95,13 +95,13 @@ def _checks(results: Results) -> Iterator[_Check]:
 def _scales(results: Results) -> _Check:
     facts = results.facts
     done = " They are standardized for the maps." if _is_scaled(results) else ""
-    if has_dominant_column(facts) and facts.dominant is not None:
+    if facts.has_dominant_column and facts.dominant is not None:
         name, part = facts.dominant
         text = f"Column {name} has {part:.1%} of the variance of all {facts.n_columns} columns."
         return _Check(
             not done, text + (done or " Distances, and so the maps, depend on little else.")
         )
-    if has_uneven_scales(facts) and facts.deviations is not None:
+    if facts.has_uneven_scales and facts.deviations is not None:
         low, high = facts.deviations
         text = f"Standard deviations of the columns range from {low:.3g} to {high:.3g}."
         return _Check(not done, text + done)
@@ -172,7 +172,7 @@ def structure_section(results: Results) -> Html:
             class_="lead",
         ),
         # The checks above name the column; the reason has its number.
-        bullets(text for text in found.reasons if not text.startswith("Units")),
+        bullets(_plainly(text) for text in found.reasons if not text.startswith("Units")),
     ]
     estimates = [
         [method.replace("_", " "), f"{float(each.value):.3g}",
@@ -203,7 +203,7 @@ def _connections(results: Results) -> Iterator[str]:
         )
     row, count = graph.hub
     yield (
-        f"{results.row_name(row).capitalize()} is a neighbor of {count:,} rows, more than any "
+        f"R{results.row_name(row)[1:]} is a neighbor of {count:,} rows, more than any "
         f"other; the mean is {graph.n_neighbors}."
     )
     if graph.n_unpopular:
@@ -212,6 +212,12 @@ def _connections(results: Results) -> Iterator[str]:
             f"{_count(graph.n_unpopular, 'row is', 'rows are')} no other row's neighbor "
             f"({part:.0%}): their place on maps rests on their own neighbors alone."
         )
+
+
+def _plainly(reason: str) -> str:
+    """A reason without its hint for Python, and with large numbers written out."""
+    written = re.sub(r"\d\.\de\+\d\d", lambda found: f"{float(found[0]):.0f}", reason)
+    return written.replace("Color a plot by per_point to see where; the", "The")
 
 
 def _folded(title: str, *parts: Html) -> Html:
