@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.dimension.consensus import Consensus, column_fractions, half_fraction
+from manifoldry.exceptions import ignoring
 from manifoldry.io import DataFileError, Table
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.plotting._labels import missing_entries
@@ -100,6 +101,7 @@ class DataFacts:
     def of(cls, table: Table, rows: IntArray, raw: Array) -> DataFacts:
         """Facts about a table; `raw` are its values in the sample of `rows`."""
         names = column_names(table)
+        missing = count_missing(table, names)  # first: columns without a value are an error
         first = _first_equal(raw)
         repeats = np.flatnonzero(first != np.arange(len(raw)))
         deviation = _deviations(raw)
@@ -110,7 +112,7 @@ class DataFacts:
             table.n,
             len(names),
             len(rows),
-            count_missing(table, names),
+            missing,
             len(repeats),
             tuple((int(rows[i]), int(rows[first[i]])) for i in repeats[:10]),
             tuple(names[j] for j in np.flatnonzero(~varies)),
@@ -213,8 +215,9 @@ def _first_equal(raw: Array) -> IntArray:
 
 def _deviations(raw: Array) -> Array:
     """Standard deviation of each column without missing values; 0 if it is constant."""
-    low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
-    return np.where(low < high, np.nanstd(raw, axis=0), 0.0)
+    with ignoring(RuntimeWarning):  # a column may be empty in a sample
+        low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
+        return np.where(low < high, np.nanstd(raw, axis=0), 0.0)
 
 
 def _label_facts(name: str, values: Any, most: int = 5) -> LabelFacts:
