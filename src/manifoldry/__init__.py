@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.neighbors.short_circuits import find_short_circuits as find_short_circuits
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
+    from manifoldry.reporting.build import report as report
     from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps as ConformalEigenmaps
     from manifoldry.semidefinite.maximum_variance_unfolding import MVU as MVU
     from manifoldry.semidefinite.maximum_variance_unfolding import (
@@ -85,6 +86,7 @@ _EXPORTS = {
     "compare": "metrics.comparison",
     "estimate_dimension": "dimension.estimate",
     "find_short_circuits": "neighbors.short_circuits",
+    "report": "reporting.build",
 }
 _SUBMODULES = (
     "affinity",
@@ -103,6 +105,7 @@ _SUBMODULES = (
     "objectives",
     "optimize",
     "plotting",
+    "reporting",
     "semidefinite",
     "spectral",
 )

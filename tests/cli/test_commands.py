@@ -259,7 +259,7 @@ def test_methods_and_info(run, folder):
 
 
 def test_every_method_of_the_list_exists(run):
-    from manifoldry.cli.methods import METHODS
+    from manifoldry.methods.catalog import METHODS
 
     for method in METHODS:
         assert hasattr(method.make(), "fit_transform")
@@ -415,7 +415,7 @@ DATA_ERRORS = {
     "row 2, column 'b' is missing; fill in": ["embed", "gap.csv"],
     "Expected 2 columns, got 1": ["embed", "ragged.csv"],
     "short.csv has 3 rows, but the data have 150": ["assess", "iris.csv", "short.csv"],
-    "--log1p needs values above -1": ["embed", "negative.csv", "--log1p"],
+    "log1p needs values above -1": ["embed", "negative.csv", "--log1p"],
 }
 
 
@@ -471,7 +471,7 @@ def test_without_typer_the_extra_is_named(run, monkeypatch):
 
 
 def test_the_default_method_follows_the_data():
-    from manifoldry.cli.choice import default_method
+    from manifoldry.methods.choice import default_method
 
     roll = make_swiss_roll(800, random_state=0).X
     noise = 0.3 * np.random.default_rng(0).normal(size=roll.shape)
@@ -485,11 +485,11 @@ def test_the_default_method_follows_the_data():
 
 
 def test_isomap_of_many_rows_has_landmarks(capsys):
-    from manifoldry.cli.choice import suited_to_size
     from manifoldry.cli.console import Console
+    from manifoldry.methods.choice import suited_to_size
 
     console = Console(quiet=False, as_json=False)
-    assert suited_to_size(manifoldry.Isomap(), 6000, console).n_landmarks == 500
+    assert suited_to_size(manifoldry.Isomap(), 6000, console.note).n_landmarks == 500
     assert "500 landmarks" in capsys.readouterr().err
-    assert suited_to_size(manifoldry.Isomap(n_landmarks=9), 6000, console).n_landmarks == 9
-    assert suited_to_size(manifoldry.Isomap(), 4000, console).n_landmarks is None
+    assert suited_to_size(manifoldry.Isomap(n_landmarks=9), 6000, console.note).n_landmarks == 9
+    assert suited_to_size(manifoldry.Isomap(), 4000, console.note).n_landmarks is None

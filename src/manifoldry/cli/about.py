@@ -11,8 +11,9 @@ from typing import Any
 import typer
 
 from manifoldry.cli.console import Console
-from manifoldry.cli.methods import METHODS, method_named
+from manifoldry.cli.methods import method_named
 from manifoldry.io import read_info
+from manifoldry.methods.catalog import METHODS
 from manifoldry.util.saved import package_version
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "typer", "rich", "matplotlib", "pyarrow",

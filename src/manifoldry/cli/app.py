@@ -103,6 +103,23 @@ def compare_command(
     compare_methods(ctx, data)
 
 
+@app.command("report")
+@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+def report_command(
+    ctx: typer.Context,
+    data: opt.Data,
+    methods: opt.MethodNames = None,
+    output: opt.ReportFile = None,
+    components: opt.Coordinates = 2,
+    refits: opt.Refits = 5,
+    max_rows: opt.MaxRows = 10_000,
+) -> None:
+    """Write a report as one HTML file: the data, several maps, and which of them to trust."""
+    from manifoldry.cli.reporting import report_file
+
+    report_file(ctx, data)
+
+
 @app.command("assess")
 @with_options(opt.COLUMNS, opt.PREPROCESSING, opt.PRINTING)
 def assess_command(

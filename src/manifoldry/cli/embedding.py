@@ -9,7 +9,6 @@ import numpy as np
 import typer
 
 from manifoldry import assess
-from manifoldry.cli.choice import default_method, suited_to_size
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import InterruptedFitError
 from manifoldry.cli.fitting import FittedMap, fit_estimator
@@ -18,14 +17,16 @@ from manifoldry.cli.inputs import (
     check_output,
     output_path,
     read_prepared,
-    usable_labels,
 )
-from manifoldry.cli.methods import Method, make_estimator, method_named
+from manifoldry.cli.methods import make_estimator, method_named
 from manifoldry.cli.picture import draw_map
 from manifoldry.cli.preprocessing import joined
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import Table, UnsavableError, save, write_map
+from manifoldry.io.table import class_labels
 from manifoldry.io.write import MAP_FORMATS
+from manifoldry.methods.catalog import Method
+from manifoldry.methods.choice import default_method, suited_to_size
 
 
 def embed_file(ctx: typer.Context, data: Path) -> None:
@@ -56,7 +57,7 @@ def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
     params, table, X = ctx.params, data.table, data.X
     method, reason = _method(params, X, console)
     path = output_path(params, data.file, f"{method.name}.csv")
-    estimator = suited_to_size(make_estimator(method, params), table.n, console)
+    estimator = suited_to_size(make_estimator(method, params), table.n, console.note)
     fit = fit_estimator(estimator, X, console)
     files = _write(ctx, fit, data, method, path, console)
     result = {
@@ -121,7 +122,7 @@ def _write(
 
 def _assessment(model: Any, X: Any, table: Table, seed: int, console: Console) -> Any:
     """The assessment; None, with a note, for maps that have too few points for one."""
-    labels = usable_labels(table, console)
+    labels = class_labels(table, console.note)
     metric = model.get_params().get("metric", "euclidean")
     try:
         with console.working("assessing the map"):

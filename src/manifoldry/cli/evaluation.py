@@ -10,16 +10,17 @@ import numpy as np
 import typer
 
 from manifoldry import assess, compare, estimate_dimension
-from manifoldry.cli.choice import suited_to_size
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
-from manifoldry.cli.inputs import check_output, output_path, read_prepared, usable_labels
+from manifoldry.cli.inputs import check_output, output_path, read_prepared
 from manifoldry.cli.methods import make_estimator, method_named
-from manifoldry.cli.options import USUAL_METHODS
 from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, read_table, write_table
+from manifoldry.io.table import class_labels
 from manifoldry.io.write import TABLE_FORMATS
+from manifoldry.methods.catalog import USUAL_METHODS
+from manifoldry.methods.choice import suited_to_size
 
 
 def compare_methods(ctx: typer.Context, data: Path) -> None:
@@ -33,13 +34,13 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
         read = read_prepared(data, params, console)
         path = output_path(params, data, "compare.png")
         embeddings = {
-            name: suited_to_size(estimator, read.table.n, console)
+            name: suited_to_size(estimator, read.table.n, console.note)
             for name, estimator in estimators.items()
         }
         embeddings |= {file.stem: _read_map(file, read.table) for file in maps}
         if len(embeddings) < len(names) + len(maps):
             raise UsageError("methods and files of maps must have different names to be compared")
-        labels = usable_labels(read.table, console)
+        labels = class_labels(read.table, console.note)
         with console.working(f"comparing {', '.join(embeddings)}"):
             found = compare(read.X, embeddings, labels, random_state=params["seed"])
         files = {}
@@ -56,7 +57,7 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
         check_output(ctx.params, data, TABLE_FORMATS)
         read = read_prepared(data, ctx.params, console)
         embedding = _read_map(map_file, read.table, ctx.params["map_key"])
-        labels = usable_labels(read.table, console)
+        labels = class_labels(read.table, console.note)
         with console.working("assessing the map"):
             found = assess(read.X, embedding, labels, random_state=ctx.params["seed"])
         result = {"command": "assess", "n_samples": read.table.n, "metrics": found.metrics,

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy import sparse
-
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
-from manifoldry.cli.preprocessing import Preprocessing
-from manifoldry.dimension.consensus import Consensus, column_fractions
 from manifoldry.io import ColumnChoice, Table, read_table
 from manifoldry.io.extras import optional_module
+from manifoldry.methods.preprocessing import Preprocessing
 
 
 def read_input(
@@ -28,14 +23,7 @@ def read_input(
     missing: bool = False,
 ) -> Table:
     """The table of a file, as the parameters of a command say; its notes are printed."""
-    if features is None and params.get("columns"):
-        features = divided_names(params["columns"])
-    choice = ColumnChoice(
-        features,
-        tuple(params.get("labels") or ()),
-        params.get("row_names"),
-        divided_names(params.get("drop") or ""),
-    )
+    choice = column_choice(params, features)
     with console.working(f"reading {path}"):
         table = read_table(
             path, choice, delimiter=params.get("delimiter"), key=params.get("key"), missing=missing
@@ -43,6 +31,18 @@ def read_input(
     for note in table.notes:
         console.note(f"{path}: {note}")
     return table
+
+
+def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = None) -> ColumnChoice:
+    """What the parameters of a command say about the columns."""
+    if features is None and params.get("columns"):
+        features = divided_names(params["columns"])
+    return ColumnChoice(
+        features,
+        tuple(params.get("labels") or ()),
+        params.get("row_names"),
+        divided_names(params.get("drop") or ""),
+    )
 
 
 class PreparedData(NamedTuple):
@@ -64,34 +64,12 @@ class PreparedData(NamedTuple):
 
 
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
-    """The data of a file after the steps that the parameters of a command ask for.
-
-    Columns whose units differ are standardized unless the parameters decide about it.
-    """
+    """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    steps = Preprocessing.of(params)
     are_distances = "metric=precomputed" in (params.get("settings") or ())
-    if params["scale"] is None and not params["log1p"] and not are_distances:
-        steps = replace(steps, scale=_has_dominant_column(table, console))
-    return PreparedData(path, table, *steps.fit(table.X, console))
-
-
-def _has_dominant_column(table: Table, console: Console, most: int = 10_000) -> bool:
-    """Whether one feature has nearly all the variance, as when units differ; a note says so."""
-    X: Any = table.X
-    X = X[:: max(1, table.n // most)]
-    if table.names is None or sparse.issparse(X) or X.shape[1] < 3:
-        return False
-    X = X[np.isfinite(X).all(axis=1)]
-    fractions = column_fractions(X) if len(X) > 1 else np.zeros(X.shape[1])
-    top = int(fractions.argmax())
-    if not fractions[top] > Consensus.max_column_fraction:
-        return False
-    console.note(
-        f"column {table.names[top]!r} has {fractions[top]:.1%} of the variance, as if units "
-        "differed, so columns are standardized; --no-scale keeps their units"
-    )
-    return True
+    names = None if are_distances else table.names
+    steps = Preprocessing.of(params).decided(table.X, names, console.note)
+    return PreparedData(path, table, *steps.fit(table.X, console.note))
 
 
 def divided_names(text: str) -> tuple[str, ...]:
@@ -120,21 +98,3 @@ def output_path(params: Mapping[str, Any], data: Path, ending: str) -> Path:
     """The file that was named, or one named after the data, in the working folder."""
     stem = Path(data.name.removesuffix(".gz")).stem.strip("-") or "data"
     return params["output"] or Path(f"{stem}-{ending}")
-
-
-def first_label(table: Table) -> tuple[str | None, Any]:
-    """Name and values of the first label, or None twice."""
-    labels: Mapping[str, Any] = table.labels
-    return next(iter(labels.items()), (None, None))
-
-
-def usable_labels(table: Table, console: Console) -> Any:
-    """The first label if it has classes; None otherwise."""
-    name, values = first_label(table)
-    if values is None:
-        return None
-    count = len(set(values.tolist()))
-    if 2 <= count <= table.n // 2:
-        return values
-    console.note(f"label {name!r} has {count} different values, so it is not used as classes")
-    return None

@@ -1,90 +1,28 @@
-"""The methods by their names on the command line, and their parameters."""
+"""The methods of the command line with their parameters."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-import manifoldry
 from manifoldry.cli.errors import UsageError
-
-
-@dataclass(frozen=True)
-class Method:
-    """A method: its name on the command line, its class, and what it is for."""
-
-    name: str
-    class_name: str
-    use: str
-
-    @property
-    def key(self) -> str:
-        """Name of files and columns."""
-        return self.name.replace("-", "_")
-
-    def make(self) -> Any:
-        """The estimator with its default parameters."""
-        made = getattr(manifoldry, self.class_name)
-        if self.class_name == "NonRedundant":
-            return made(manifoldry.LaplacianEigenmaps())
-        return made()
-
-
-METHODS = tuple(
-    Method(name, class_name, use)
-    for name, class_name, use in (
-        ("pca", "PCA", "a first look; linear, fast, exact in both directions"),
-        ("classical-mds", "ClassicalMDS", "a metric of your own (--set metric=cityblock)"),
-        ("kernel-pca", "KernelPCA", "smooth nonlinear features, denoising"),
-        ("isomap", "Isomap", "the global shape of one connected manifold"),
-        ("ltsa", "LTSA", "a sheet, rolled up or with holes, little noise"),
-        ("hessian-lle", "HessianLLE", "as ltsa"),
-        ("modified-lle", "ModifiedLLE", "as ltsa, with fewer neighbors than hessian-lle needs"),
-        ("lle", "LLE", "a smooth sheet, few neighbors"),
-        ("mvu", "MaximumVarianceUnfolding", "a sheet with holes or some noise, few thousand rows"),
-        ("conformal-eigenmaps", "ConformalEigenmaps", "a curved surface; keeps angles"),
-        ("diffusion-maps", "DiffusionMaps", "branches, order along a process"),
-        ("laplacian-eigenmaps", "LaplacianEigenmaps", "clusters, or a coarse shape"),
-        ("nonredundant", "NonRedundant", "laplacian-eigenmaps whose coordinates do not repeat "
-         "each other"),
-        ("tsne", "TSNE", "clusters, for a picture; their sizes and distances mean little"),
-        ("elastic-embedding", "ElasticEmbedding", "clusters, and the manifolds within them"),
-        ("sne", "SNE", "as tsne, with Gaussian kernels"),
-        ("symmetric-sne", "SymmetricSNE", "as sne, with joint probabilities"),
-        ("ukr", "UKR", "a noisy curve or surface, and an accurate inverse"),
-    )
-)  # fmt: skip
+from manifoldry.methods.catalog import Method, find_method
 
 
 def method_named(name: str) -> Method:
     """The method of a name, in any spelling; a usage error suggests a similar one."""
-    spelled = {_letters(m.name): m for m in METHODS}
-    spelled |= {_letters(m.class_name): m for m in METHODS} | {"mds": spelled["classicalmds"]}
-    found = spelled.get(_letters(name))
-    if found is None:
-        close = get_close_matches(_letters(name), spelled, n=1)
-        hint = f"did you mean {spelled[close[0]].name}?" if close else "see manifoldry methods"
-        raise UsageError(f"there is no method {name!r}; {hint}")
-    return found
-
-
-def _letters(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
+    try:
+        return find_method(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def make_estimator(method: Method, options: Mapping[str, Any]) -> Any:
     """The estimator with the parameters of the command line."""
-    estimator = method.make()
+    estimator = method.estimator(options["components"], options["seed"], options["jobs"])
     params = estimator.get_params()
-    common = {
-        "n_components": options["components"],
-        "random_state": options["seed"],
-        "n_jobs": options["jobs"],
-    }
-    estimator.set_params(**{name: value for name, value in common.items() if name in params})
     settings = options.get("settings") or ()
     for name, value in parse_settings(settings).items():
         if name not in params:

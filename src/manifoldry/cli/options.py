@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
+from manifoldry.methods.catalog import USUAL_METHODS
+
 _COLUMNS, _BEFORE, _METHOD = "Columns", "Before the method", "Method"
 _RUNNING, _OUTPUT = "Running", "Output"
-USUAL_METHODS = ("pca", "laplacian-eigenmaps", "isomap", "tsne")
 
 
 class Impute(StrEnum):
@@ -23,7 +24,7 @@ class Impute(StrEnum):
 
 
 def _complete_method(typed: str) -> list[str]:
-    from manifoldry.cli.methods import METHODS
+    from manifoldry.methods.catalog import METHODS
 
     return [method.name for method in METHODS if method.name.startswith(typed)]
 
@@ -151,6 +152,24 @@ Picture = Annotated[bool, typer.Option(help="Whether to draw a picture.", rich_h
 PictureFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The picture, such as maps.png.", rich_help_panel=_OUTPUT),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="The report, such as report.html.",
+                 rich_help_panel=_OUTPUT),
+]  # fmt: skip
+Refits = Annotated[
+    int,
+    typer.Option(
+        min=0, help="Refits of each method, for its stability; 0 for none.",
+        rich_help_panel=_RUNNING,
+    ),
+]  # fmt: skip
+MaxRows = Annotated[
+    int,
+    typer.Option(
+        min=10, help="Rows that are examined and mapped, at random.", rich_help_panel=_RUNNING
+    ),
 ]
 PointsFile = Annotated[
     Path | None,

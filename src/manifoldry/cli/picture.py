@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.cli.inputs import first_label
 from manifoldry.io.extras import optional_module
-from manifoldry.io.table import Table
+from manifoldry.io.table import Table, first_label
 from manifoldry.util.writing import written_at_once
 
 PICTURE_FORMATS = (".png", ".pdf", ".svg", ".jpg")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +30,31 @@ def read_h5ad(path: Path, choice: ColumnChoice, key: str | None = None) -> Table
     key : str, optional
         An entry of ``obsm`` or ``layers`` to read instead of ``X``.
     """
-    adata = open_h5ad(path)
     try:
-        X = array_like(adata if key is None else (adata, key), "the file")
-        X = sparse_rows(X) if sparse.issparse(X) else np.asarray(X)
+        return replace(annotated_table(open_h5ad(path), choice, key, str(path)), source=path)
+    except DataFileError:
+        raise
     except ValueError as error:
         raise DataFileError(f"{path}: {error}") from error
+
+
+def annotated_table(
+    adata: Any, choice: ColumnChoice, key: str | None = None, name: str = "the AnnData"
+) -> Table:
+    """The same of an AnnData in memory; `name` is for messages."""
+    X = array_like(adata if key is None else (adata, key), name)
+    X = sparse_rows(X) if sparse.issparse(X) else np.asarray(X)
     names = [str(name) for name in adata.var_names]
     if key is not None and X.shape[1] != len(names):
         names = [f"{key.removeprefix('X_')}{j + 1}" for j in range(X.shape[1])]
-    kept = _kept(names, choice, path)
-    labels, notes = _labels(adata, choice, path)
+    kept = _kept(names, choice, name)
+    labels, notes = _labels(adata, choice, name)
     return Table(
         X if kept == list(range(len(names))) else X[:, kept],
         tuple(names[j] for j in kept),
         np.array([str(name) for name in adata.obs_names]),
         labels,
         notes,
-        source=path,
     )
 
 
@@ -62,9 +70,9 @@ def open_h5ad(path: Path) -> Any:
         raise DataFileError(f"{path} is damaged, or no AnnData file: {reason}") from error
 
 
-def _kept(names: list[str], choice: ColumnChoice, path: Path) -> list[int]:
+def _kept(names: list[str], choice: ColumnChoice, file: str) -> list[int]:
     """Numbers of the variables that are features, in the order in which they were named."""
-    choice.require_names((*(choice.features or ()), *choice.drop), names, str(path))
+    choice.require_names((*(choice.features or ()), *choice.drop), names, file)
     if choice.features:
         places = {name: j for j, name in enumerate(names)}
         return [places[name] for name in choice.features]
@@ -72,11 +80,11 @@ def _kept(names: list[str], choice: ColumnChoice, path: Path) -> list[int]:
 
 
 def _labels(
-    adata: Any, choice: ColumnChoice, path: Path
+    adata: Any, choice: ColumnChoice, file: str
 ) -> tuple[dict[str, Column], tuple[str, ...]]:
     """The columns of `obs` that were named, or those of categories."""
     present = [str(name) for name in adata.obs.columns]
-    choice.require_names(choice.labels, present, f"obs of {path}")
+    choice.require_names(choice.labels, present, f"obs of {file}")
     chosen = list(choice.labels)
     if not chosen:
         kinds = {name: str(adata.obs[name].dtype) for name in present}

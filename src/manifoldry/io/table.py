@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -86,3 +86,21 @@ def check_finite(table: Table, missing: bool = False) -> None:
                 f"the value in {table.row_name(start + i)}, {name} {what}; {first}, or leave the "
                 "column out with --drop"
             )
+
+
+def first_label(table: Table) -> tuple[str | None, Any]:
+    """Name and values of the first label, or None twice."""
+    labels: Mapping[str, Any] = table.labels
+    return next(iter(labels.items()), (None, None))
+
+
+def class_labels(table: Table, note: Callable[[str], None]) -> Any:
+    """The first label if it has classes; None otherwise, with a note."""
+    name, values = first_label(table)
+    if values is None:
+        return None
+    count = len(set(values.tolist()))
+    if 2 <= count <= table.n // 2:
+        return values
+    note(f"label {name!r} has {count} different values, so it is not used as classes")
+    return None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from manifoldry.cli.console import Console
 
 _FEW_ROWS = 20
 _SAMPLE = 1500  # rows from which the dimension and the number of clusters are estimated
@@ -39,7 +38,10 @@ def default_method(X: Any, seed: int) -> MethodChoice:
     sample = X[rows]
     with ignoring(ManifoldryWarning):
         n_clusters = NeighborGraph.build(sample, n_neighbors=10).components()[0]
-        found = estimate_dimension(sample, random_state=seed)
+        try:
+            found = estimate_dimension(sample, random_state=seed)
+        except ValueError:  # nearly all rows are equal
+            return MethodChoice("pca", "too few rows differ from each other for another method")
     if n_clusters == 1 and found.dimension <= 2:
         shape = "curve" if found.dimension == 1 else "surface"
         return MethodChoice(
@@ -55,10 +57,10 @@ def default_method(X: Any, seed: int) -> MethodChoice:
     )
 
 
-def suited_to_size(estimator: Any, n: int, console: Console) -> Any:
+def suited_to_size(estimator: Any, n: int, note: Callable[[str], None]) -> Any:
     """The estimator; Isomap of many rows gets landmarks unless their number was set."""
     is_isomap = type(estimator).__name__ == "Isomap"
     if is_isomap and n > _LANDMARKS_FROM and estimator.n_landmarks is None:
-        console.note(f"isomap of {n} rows uses {_N_LANDMARKS} landmarks; --set n_landmarks=N")
+        note(f"isomap of {n} rows uses {_N_LANDMARKS} landmarks; --set n_landmarks=N")
         estimator.set_params(n_landmarks=_N_LANDMARKS)
     return estimator
