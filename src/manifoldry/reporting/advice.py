@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.reporting.findings import DataFacts, GraphFacts
 from manifoldry.reporting.verdict import Verdict
+from manifoldry.reporting.words import counted
 
 _MANY_COLUMNS = 100
 _SCALE = "--scale (in Python scale=True)"
@@ -40,12 +41,12 @@ def _about_columns(facts: DataFacts, scaled: bool) -> Iterator[str]:
         )
     if facts.constant:
         yield (
-            f"{_counted(len(facts.constant), 'column is', 'columns are')} constant and "
+            f"{counted(len(facts.constant), 'column is', 'columns are')} constant and "
             "without effect on the maps; leave them out."
         )
     if facts.missing.n_cells:
         yield (
-            f"The {_counted(facts.missing.n_cells, 'missing value')} were replaced by the median "
+            f"The {counted(facts.missing.n_cells, 'missing value')} were replaced by the median "
             "of the column, which pulls these rows to the middle. Correct them, or leave these "
             "rows or columns out, and compare."
         )
@@ -54,12 +55,12 @@ def _about_columns(facts: DataFacts, scaled: bool) -> Iterator[str]:
 def _about_rows(facts: DataFacts, graph: GraphFacts) -> Iterator[str]:
     if facts.n_duplicates:
         yield (
-            f"{_counted(facts.n_duplicates, 'row repeats', 'rows repeat')} another one. If they "
+            f"{counted(facts.n_duplicates, 'row repeats', 'rows repeat')} another one. If they "
             "are copies by mistake, delete them: they are each other's nearest neighbors."
         )
     if graph.outlying:
         yield (
-            f"Look at the {_counted(len(graph.outlying), 'outlying row')} first: are they errors? "
+            f"Look at the {counted(len(graph.outlying), 'outlying row')} first: are they errors? "
             "Delete or correct these; a few of them can spoil PCA and spectral maps."
         )
     if len(graph.sizes) > 1:
@@ -96,7 +97,3 @@ def _about_maps(
             f"This report is based on {facts.n_examined:,} of {facts.n_rows:,} rows, chosen at "
             "random. The model can place the others on the map."
         )
-
-
-def _counted(n: int, one: str, many: str | None = None) -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from manifoldry.metrics.summary import DEFAULT_THRESHOLDS as LIMITS
 from manifoldry.reporting.drawing import MOST_COLORINGS, MOST_DRAWN
-from manifoldry.reporting.html import Html, bullets, element, number, table
+from manifoldry.reporting.html import Html, bullets, element, html_table, number
 from manifoldry.reporting.maps import MethodMap
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.verdict import trust_grade
@@ -122,7 +122,7 @@ def quality_section(results: Results) -> Html:
     caption = "Quality of the maps; ★ marks the best value"
     return element(
         "section", element("h2", "Quality of the maps"),
-        table(caption, head, rows, class_="numbers"),
+        html_table(caption, head, rows, class_="numbers"),
         element("details", element("summary", "What the columns mean"),
                 element("dl", terms, class_="terms")),
         _redundancy(made), id="quality",
@@ -167,7 +167,7 @@ def _redundancy(made: list[MethodMap]) -> Html | None:
     if not rows:
         return None
     head = ["map", "unpredictable part of each coordinate", "so"]
-    return table("Redundancy of spectral coordinates", head, rows)
+    return html_table("Redundancy of spectral coordinates", head, rows)
 
 
 def trust_section(results: Results) -> Html:
@@ -196,7 +196,7 @@ def _trust_card(results: Results, each: MethodMap) -> Html:
         "div",
         element("h3", each.name, element("span", f"neighbors: {grade}", class_=f"badge {grade}")),
         bullets([*_sentences(each), *_region(results, each)]),
-        table("Least trustworthy rows", head, rows),
+        html_table("Least trustworthy rows", head, rows),
         _messages(each),
         class_="card",
     )
