@@ -11,11 +11,12 @@ from manifoldry.io import read_table
 sc = pytest.importorskip("scanpy")
 
 
-@pytest.fixture(scope="module")
-def blood():
+# The import of umap compiles for half a minute in a new environment.
+@pytest.fixture(scope="module", params=["gauss", pytest.param("umap", marks=pytest.mark.slow)])
+def blood(request):
     """700 blood cells, which come with scanpy, and neighbors by scanpy."""
     adata = sc.datasets.pbmc68k_reduced()
-    sc.pp.neighbors(adata, n_neighbors=15)
+    sc.pp.neighbors(adata, n_neighbors=15, method=request.param)
     return adata
 
 
@@ -43,7 +44,7 @@ def test_neighbors_are_those_of_scanpy(blood):
     np.testing.assert_allclose(adata.obsm["X_isomap"], expected, atol=1e-3 * np.ptp(expected))
 
 
-def test_the_file_of_an_old_version(blood):
+def test_the_file_of_an_old_version():
     """Its neighbors have no keys, and their parameters are arrays of one entry."""
     adata = sc.datasets.pbmc68k_reduced()
     assert "distances_key" not in adata.uns["neighbors"]
