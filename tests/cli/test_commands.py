@@ -329,6 +329,34 @@ def test_h5ad(run, folder):
     assert found(run, "assess", "cells.h5ad", "out.h5ad", "--map-key", "X_pca")["n_samples"] == 150
 
 
+def test_annotated_zarr_and_its_graph(run, folder):
+    anndata = pytest.importorskip("anndata")
+    pytest.importorskip("zarr")
+    adata = anndata.AnnData(X)
+    graph = manifoldry.NeighborGraph.build(X, 12)
+    adata.obsp["distances"] = sparse.csr_matrix(graph.matrix())
+    adata.write_zarr("cells.zarr")
+    options = ("--key", "distances", "-m", "isomap", "-o", "out.zarr", *ONLY_MAP)
+    settings = {"metric": "precomputed", "n_neighbors": 12, "disconnected": "separate"}
+    precomputed = [part for name in settings for part in ("--set", f"{name}={settings[name]}")]
+    run("embed", "cells.zarr", *options, *precomputed)
+    expected = manifoldry.Isomap(2, **settings).fit(graph.matrix())
+    adata = anndata.read_zarr("out.zarr")
+    np.testing.assert_allclose(adata.obsm["X_isomap"], expected.embedding_, atol=1e-6)
+    np.testing.assert_array_equal(adata.X, X)
+    for code, arguments, message in (
+        (1, ("embed", "cells.zarr", *options), "--method isomap --set metric=precomputed"),
+        (1, ("dimension", "cells.zarr", "--key", "distances"), "distances or weights of pairs"),
+        (
+            2,
+            ("embed", "cells.zarr", *options, *precomputed, "--scale"),
+            "--scale cannot be applied",
+        ),
+    ):
+        _, err = run(*arguments, code=code)
+        assert message in err[-1]
+
+
 def test_a_model_that_cannot_be_saved_is_noted(run, folder, monkeypatch):
     from manifoldry.cli import embedding
     from manifoldry.io import UnsavableError

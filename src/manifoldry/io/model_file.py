@@ -199,6 +199,7 @@ def _short(value: Any, most: int = 200) -> str:
 
 def _training(model: Any) -> dict[str, Any]:
     """Facts about a fitted model that are single numbers or texts, and names of features."""
+    names = getattr(model, "feature_names_in_", None)  # of a pipeline, those of its first step
     if hasattr(model, "steps"):
         model = model.steps[-1][1]
     facts: dict[str, Any] = {}
@@ -210,7 +211,7 @@ def _training(model: Any) -> dict[str, Any]:
             value = value.item() if isinstance(value, np.number) else value
             if not isinstance(value, float) or math.isfinite(value):
                 facts[name.rstrip("_")] = float(value) if isinstance(value, float) else value
-    if (names := getattr(model, "feature_names_in_", None)) is not None:
+    if names is not None:
         facts["feature_names"] = [str(name) for name in names]
     return facts
 

@@ -115,6 +115,7 @@ _OURS = {
     "spectral.pca": "PCA",
     "spectral.spectral_clustering": "SpectralClustering UnitRows",
     "spectral.spectral_embedding": "SpectralEmbedding",
+    "tl.genes": "GeneExpression",
     "util.estimate": "Estimate",
     "util.rows": "RowLookup",
     "wrappers.calibration": "LocalError",
