@@ -198,6 +198,8 @@ TREES = {
     ),
     "an object array as numbers": le(a={"objects": ["|O", [1], ["a"]]}),
     "a shape of another size": le(a={"objects": ["O", [5], ["a"]]}),
+    "a part of gigabytes": le(a={"part": [{"array": 0}, 2**40]}),
+    "a part that overlaps": le(a={"part": [{"array": 0}, 1]}),
     "a sub-array": le(a={"dtype": "(1000000,1000000)<f8"}),
     "a number that is true": le(a={"array": True}),
     "a sparse matrix out of range": {

@@ -70,6 +70,19 @@ class Decoder:
             raise DamagedModelError(f"it has no array {str(number)[:40]}")
         return self.arrays[number]
 
+    def _read_part(self, content: Tree, depth: int) -> Array:
+        """A matrix as part of a larger one, as it was when it was saved."""
+        tree, step = content
+        part = self.decode(tree, depth)
+        rows = part if part.flags.c_contiguous else part.T
+        if step < rows.shape[1]:
+            raise DamagedModelError("the rows of a matrix overlap")
+        _check_bytes(len(rows) * step * part.itemsize)
+        whole = np.zeros((len(rows), step), part.dtype)
+        whole[:, : rows.shape[1]] = rows
+        kept = whole[:, : rows.shape[1]]
+        return kept if part.flags.c_contiguous else kept.T
+
     def _read_objects(self, content: Tree, depth: int) -> Array:
         kind, shape, items = content
         values = [self.decode(item, depth) for item in items]
@@ -197,4 +210,4 @@ def _known(name: Any) -> type:
 
 def _check_bytes(count: int) -> None:
     if count > MAX_COPIED_BYTES:
-        raise DamagedModelError(f"an array of texts or records would take {count / 1e6:.0f} MB")
+        raise DamagedModelError(f"an array would take {count / 1e6:.0f} MB")

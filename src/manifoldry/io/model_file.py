@@ -190,6 +190,8 @@ def _encoded(model: BaseEstimator) -> tuple[Tree, list[Array]]:
 def _stored(array: Array) -> Array:
     """The array as its bytes are written: little endian, in C or Fortran order."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = array.copy(order="K")  # products of matrices in another order have other bits
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):  # axes in a third order
         array = np.ascontiguousarray(array)
     return array.astype(array.dtype.newbyteorder("<"), order="A", copy=False)
 

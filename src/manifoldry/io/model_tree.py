@@ -22,6 +22,7 @@ from manifoldry.io.model_types import name_of, sklearn_names
 from manifoldry.io.model_values import (
     ARRAY_KINDS,
     FUNCTIONS,
+    MAX_COPIED_BYTES,
     SPARSE,
     SPARSE_PARTS,
     Tree,
@@ -142,7 +143,9 @@ class Encoder:
             self._numbers[id(value)] = len(self.arrays)
             self._kept.append(value)
             self.arrays.append(np.asarray(value))
-        return {"array": self._numbers[id(value)]}
+        number = {"array": self._numbers[id(value)]}
+        step = _step_of_part(value)
+        return number if step is None else {"part": [number, step]}
 
 
 def _state(value: Any) -> dict[str, Any]:
@@ -151,6 +154,21 @@ def _state(value: Any) -> dict[str, Any]:
         return dict(BaseEstimator.__getstate__(value))
     state = value.__getstate__() or {}
     return {name: each for name, each in state.items() if is_saved(type(value), name)}
+
+
+def _step_of_part(array: Array) -> int | None:
+    """Distance, in numbers, of the rows or columns of a matrix that is part of a larger one.
+
+    Products with the matrix have other bits if its rows or columns are moved together.
+    """
+    if array.ndim != 2 or array.flags.c_contiguous or array.flags.f_contiguous:
+        return None
+    near, far = sorted(array.strides)
+    aligned = near == array.itemsize and far % array.itemsize == 0
+    step = far // array.itemsize
+    return (
+        step if aligned and step * max(array.shape) * array.itemsize <= MAX_COPIED_BYTES else None
+    )
 
 
 def _described(value: Any) -> str:
