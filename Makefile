@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: demo test test-slow test-anndata lint types papers bench bench-quick bench-check clean
+.PHONY: demo test test-slow test-anndata lint types package papers bench bench-quick bench-check clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -43,6 +43,9 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+package: $(READY)
+	.ci/package.sh $(BIN)/python
 
 papers: $(READY)
 	for run in papers/*/run.py; do $(BIN)/python $$run || exit 1; done

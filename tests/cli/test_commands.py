@@ -172,6 +172,21 @@ def test_compare_methods_and_maps(run, folder):
     assert options["maps"] == [str(folder / "mine.csv")]
 
 
+def test_compare_with_parameters_of_each_method(run, folder):
+    options = ["--set", "isomap.n_neighbors=20", "--set", "n_neighbors=12", "--no-picture"]
+    methods = ["-m", "isomap", "-m", "ltsa", "-m", "pca"]
+    first = found(run, "compare", "iris.csv", *methods, *options)["metrics"]
+    for name, count in {"isomap": 20, "ltsa": 12}.items():
+        alone = ["-m", name, "--set", f"n_neighbors={count}", "--no-assess", "--no-picture"]
+        run("embed", "iris.csv", *alone, "-o", f"{name}.csv")
+        same = found(run, "assess", "iris.csv", f"{name}.csv")["metrics"]
+        assert same["trustworthiness"] == pytest.approx(first[name]["trustworthiness"], abs=1e-9)
+    written = (folder / "iris-compare.run.toml").read_text()
+    assert '"isomap.n_neighbors" = 20' in written
+    again = found(run, "compare", "--run", "iris-compare.run.toml")["metrics"]
+    assert again == first
+
+
 def test_assess_any_map(run, folder):
     """Rows are matched by their names if both files have the same ones."""
     order = np.random.default_rng(0).permutation(150)
@@ -424,6 +439,11 @@ USAGE_ERRORS = {
     "there is no folder none": ["embed", "iris.csv", "-o", "none/x.csv"],
     "format '.xlsx' cannot be written": ["embed", "iris.csv", "-o", "x.xlsx"],
     "iris.csv is the input": ["embed", "iris.csv", "-o", "iris.csv"],
+    "none of the methods has a parameter 'bogus'": [*("compare", "iris.csv", "--set", "bogus=3")],
+    "tsne has no parameter 'perplexty'; did you mean perplexity": [
+        *("compare", "iris.csv", "--set", "tsne.perplexty=3")
+    ],
+    "sne is not compared": ["compare", "iris.csv", "-m", "pca", "--set", "sne.perplexity=3"],
     "must have different names": [
         *("compare", "iris.csv", "-m", "pca", "--map", "iris.csv", "--map", "iris.csv")
     ],
@@ -441,7 +461,10 @@ DATA_ERRORS = {
         *("embed", "iris.csv", "-m", "isomap", "--set", "n_neighbors=1000")
     ],
     "row 2, column 'b' is missing; fill in": ["embed", "gap.csv"],
-    "Expected 2 columns, got 1": ["embed", "ragged.csv"],
+    "line 3 has 1 fields, the first line has 2; name another with --delimiter": [
+        *("embed", "ragged.csv")
+    ],
+    "long.csv has a single line of 300003 characters": ["embed", "long.csv"],
     "short.csv has 3 rows, but the data have 150": ["assess", "iris.csv", "short.csv"],
     "log1p needs values above -1": ["embed", "negative.csv", "--log1p"],
 }
@@ -452,6 +475,7 @@ def test_errors_are_one_line(run, folder, message):
     (folder / "gap.csv").write_text("a,b\n1,2\n3,\n4,5\n")
     (folder / "short.csv").write_text("a,b\n1,2\n3,4\n4,5\n")
     (folder / "ragged.csv").write_text("a,b\n1,2\n3\n")
+    (folder / "long.csv").write_text("a,b" + "x" * 300_000)
     (folder / "negative.csv").write_text("a,b\n1,2\n-3,4\n")
     (folder / "unknown.toml").write_text('data = "iris.csv"\nmehtod = "pca"\n')
     (folder / "compare.toml").write_text('command = "compare"\n')
@@ -461,6 +485,14 @@ def test_errors_are_one_line(run, folder, message):
     assert sum(line.startswith("manifoldry: error: ") for line in err) == 1
     assert message in err[-1]
     assert not any("Traceback" in line for line in err)
+
+
+def test_errors_as_json(run):
+    for arguments, code in ((["embed", "none.csv"], 1), (["embed"], 2), (["bogus"], 2)):
+        out, err = run(*arguments, "--json", code=code)
+        result = json.loads(out)
+        assert result["exit_code"] == code
+        assert err == [f"manifoldry: error: {result['error']}"]
 
 
 def test_tracebacks_on_demand(run):

@@ -13,7 +13,7 @@ from manifoldry import assess, compare, estimate_dimension
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.cli.inputs import check_output, output_path, read_prepared
-from manifoldry.cli.methods import make_estimator, method_named
+from manifoldry.cli.methods import make_estimators
 from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, read_table, write_table
@@ -28,7 +28,7 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
     params = ctx.params
     maps: list[Path] = params["maps"] or []
     names = params["methods"] or (() if maps else USUAL_METHODS)
-    estimators = {m.name: make_estimator(m, params) for m in map(method_named, names)}
+    estimators = make_estimators(names, params)
     with Console.of(params) as console:
         check_output(params, data, PICTURE_FORMATS)
         read = read_prepared(data, params, console)

@@ -132,6 +132,13 @@ Settings = Annotated[
         rich_help_panel=_METHOD,
     ),
 ]  # fmt: skip
+SettingsOfMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="[METHOD.]NAME=VALUE", rich_help_panel=_METHOD,
+        help="A parameter of one method, such as tsne.perplexity=50, or of all that have it.",
+    ),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random numbers.", rich_help_panel=_RUNNING)]
 Jobs = Annotated[
     int | None,

@@ -149,10 +149,28 @@ def _parsed(text: str, name: str, mark: str, decimal: str, header: bool) -> pa.T
         )
     except pa.ArrowInvalid as error:
         reason = str(error).removeprefix("CSV parse error: ").splitlines()[0][:150]
+        if "\n" not in text.strip():
+            raise DataFileError(
+                f"{name} has a single line of {len(text)} characters; data have one line per row"
+            ) from None
+        reason = _uneven_row(text, mark) or reason
         raise DataFileError(
             f"{name} cannot be read with the delimiter {mark!r}: {reason}; name another with "
             "--delimiter, or mend the row"
         ) from None
+
+
+def _uneven_row(text: str, mark: str) -> str | None:
+    """The first row with another number of fields than the first, or None if all have the same."""
+    try:
+        rows = csv.reader(io.StringIO(text), delimiter=mark)
+        expected = len(next(rows))
+        for row in rows:
+            if row and len(row) != expected:
+                return f"line {rows.line_num} has {len(row)} fields, the first line has {expected}"
+    except csv.Error:  # such as a field of more than 128 KB
+        pass
+    return None
 
 
 def _block_size(text: str) -> int:
