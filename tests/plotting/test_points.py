@@ -1,5 +1,7 @@
 """The order in which points are drawn, their sizes, and backgrounds other than white."""
 
+import io
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -74,6 +76,18 @@ def test_a_wide_legend_does_not_enlarge_the_markers():
         for legend in (False, True)
     ]
     assert sizes[0] == sizes[1]
+
+
+def test_a_vector_file_of_many_points_has_an_image_of_them():
+    many = RNG.normal(size=(6000, 2))
+    files = {}
+    for rasterized in (None, False):
+        file = io.BytesIO()
+        plot_embedding(many, rasterized=rasterized).figure.savefig(file, format="svg")
+        files[rasterized] = file.getvalue()
+    assert b"<image" in files[None]
+    assert b"<image" not in files[False]
+    assert len(files[None]) < len(files[False]) / 3
 
 
 def luminance(color):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, IdentityTransform
 
 from manifoldry.exceptions import ManifoldryWarning, warn
-from manifoldry.plotting._style import tones
+from manifoldry.plotting._style import halo, tones
 from manifoldry.util.typing import Array
 
 _WIDTH = 22  # letters of a line of a name
@@ -38,7 +37,7 @@ def _write(ax: Any, anchor: Array, name: str) -> Text:
         va="center",
         zorder=4,  # below new points
         in_layout=False,  # they are inside the axes when they are drawn
-        path_effects=[withStroke(linewidth=2.5, foreground=tones(ax).paper, alpha=0.9)],
+        path_effects=halo(ax),
     )
     return text
 

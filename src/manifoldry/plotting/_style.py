@@ -52,6 +52,12 @@ def tones(ax: Any) -> Tones:
     return ON_LIGHT  # the usual background of pages
 
 
+def halo(ax: Any) -> list[Any]:
+    """Effect that makes text readable on points."""
+    effects = import_matplotlib("matplotlib.patheffects")
+    return [effects.withStroke(linewidth=2.5, foreground=tones(ax).paper, alpha=0.9)]
+
+
 def import_matplotlib(module: str = "matplotlib.pyplot") -> Any:
     """Import a module of matplotlib, or raise an error that says how to install it."""
     try:

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.plotting._style import (
-    PALETTE,
-    tones,
-)
+from manifoldry.plotting._style import PALETTE, tones
 from manifoldry.plotting.curves import plot_learning_curve
 
 if TYPE_CHECKING:

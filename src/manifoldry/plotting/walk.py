@@ -9,9 +9,7 @@ import numpy as np
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._images import check_image_shape, to_pixels
 from manifoldry.plotting._layout import make_room
-from manifoldry.plotting._style import (
-    tones,
-)
+from manifoldry.plotting._style import halo, tones
 from manifoldry.plotting.embedding import plot_embedding
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array
@@ -86,7 +84,14 @@ def plot_walk(
     ax.plot(*path.T, color=tones(ax).text, linewidth=1.6, zorder=3)
     ax.plot(*path[shown].T, "o", color=tones(ax).text, markersize=4, zorder=3)
     for text, end in (("start", path[0]), ("end", path[-1])):
-        ax.annotate(text, end, xytext=(4, 4), textcoords="offset points", color=tones(ax).text)
+        ax.annotate(
+            text,
+            end,
+            xytext=(4, 4),
+            textcoords="offset points",
+            color=tones(ax).text,
+            path_effects=halo(ax),
+        )
     if image_shape is not None:
         images = np.hstack([*to_pixels(walk.data, image_shape, shown)])
         _draw_strip(ax, images, image_cmap, enlarge=is_new)
