@@ -25,7 +25,7 @@ def draw_map(
     label, color = first_label(table)
     options: dict[str, Any] = {"color_label": label, "title": title}
     if embedding.shape[1] > 3:
-        options |= {"components": (0, 1)}
+        options |= {"components": (0, 1), "title": f"{title}, {_first_two(embedding.shape[1])}"}
     if table.image_shape is not None and embedding.shape[1] == 2:
         images = np.asarray(table.X).reshape(table.n, *table.image_shape)
         ax = plot_images(embedding, images, color, image_cmap=image_cmap, **options)
@@ -55,5 +55,15 @@ def draw_comparison(path: Path, comparison: Any, table: Table) -> Path:
     from manifoldry.plotting import plot_comparison
 
     label, color = first_label(table)
-    axes = plot_comparison(comparison, color, color_label=label)
+    options: dict[str, Any] = {"color_label": label}
+    columns = max(each.shape[1] for each in comparison.aligned.values())
+    if columns > 3:
+        options["components"] = (0, 1)
+    axes = plot_comparison(comparison, color, **options)
+    if columns > 3:
+        axes[0].figure.suptitle(_first_two(columns).capitalize(), fontsize=11)
     return save_figure(path, axes[0].figure)
+
+
+def _first_two(columns: int) -> str:
+    return f"coordinates 1 and 2 of {columns}"
