@@ -1,5 +1,6 @@
 """Pictures that commands draw."""
 
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -42,7 +43,7 @@ def test_maps_of_five_coordinates_can_be_compared(tmp_path, drawn):
     assert drawn[-1].get_suptitle() == "Coordinates 1 and 2 of 5"
 
 
-@pytest.mark.parametrize("count", [2, 26, 120])
+@pytest.mark.parametrize("count", [2, 26, 60])
 @pytest.mark.parametrize("columns", [1, 2, 3])
 def test_classes_are_named_beside_the_map(tmp_path, drawn, count, columns):
     labels = np.array([f"class {i % count}" for i in range(120)])
@@ -56,3 +57,14 @@ def test_classes_are_named_beside_the_map(tmp_path, drawn, count, columns):
     assert "class 0" in shown
     if columns > 1 and count > 40:
         assert shown[-1] == f"and {count - 39} more"
+
+
+def test_years_have_a_color_bar_and_names_of_rows_no_color(tmp_path, drawn):
+    years, names = 1950 + np.arange(120) // 2, [f"row {i}" for i in range(120)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture.draw_map(tmp_path / "map.png", X[:, :2], table(year=years), "a map")
+        assert drawn[-1].axes[1].get_ylabel() == "year"
+        picture.draw_map(tmp_path / "map.png", X[:, :2], table(name=names), "a map")
+    [ax] = drawn[-1].axes
+    assert ax.get_legend() is None
