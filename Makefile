@@ -68,4 +68,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-* benchmarks/.envs build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* benchmarks/.envs build dist demo demo.png .pytest_cache .mypy_cache .ruff_cache

@@ -86,12 +86,17 @@ def _decoded(raw: bytes, name: str) -> tuple[str, list[str]]:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """The mark that divides all lines into the same number of fields, and the most of them."""
+    """The mark that divides all lines into the same number of fields.
 
-    def score(mark: str) -> tuple[bool, int]:
+    Of several, one that divides the first line like the others, then any but a space, which labels
+    may contain, then the one of the most fields.
+    """
+
+    def score(mark: str) -> tuple[bool, bool, bool, int]:
         counts = [len(_fields(line, mark)) for line in lines]
         usual = max(set(counts), key=counts.count)
-        return usual > 1 and counts.count(usual) > 0.8 * len(counts), usual
+        is_regular = usual > 1 and counts.count(usual) > 0.8 * len(counts)
+        return is_regular, counts[0] == usual, mark != " ", usual
 
     best = max(_DELIMITERS, key=score)
     return best if score(best)[0] else ","
