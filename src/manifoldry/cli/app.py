@@ -108,7 +108,7 @@ def compare_command(
 def report_command(
     ctx: typer.Context,
     data: opt.Data,
-    methods: opt.ReportedMethods = None,
+    methods: opt.MethodNames = None,
     output: opt.ReportFile = None,
     components: opt.Coordinates = 2,
     refits: opt.Refits = 5,

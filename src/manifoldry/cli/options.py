@@ -151,13 +151,6 @@ PictureFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The picture, such as maps.png.", rich_help_panel=_OUTPUT),
 ]
-ReportedMethods = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--method", "-m", autocompletion=_complete_method, rich_help_panel=_METHOD,
-        help="A method; name several. By default pca, isomap, nonredundant, tsne.",
-    ),
-]  # fmt: skip
 ReportFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The report, such as report.html.",

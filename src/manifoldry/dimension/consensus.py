@@ -107,8 +107,7 @@ class Consensus:
     @property
     def half_fraction(self) -> float:
         """Fraction of the variance in the half of the varying features that vary least."""
-        varying = np.sort(self.column_fractions[self.column_fractions > 0])
-        return float(varying[: len(varying) // 2].sum()) if len(varying) > 1 else 1.0
+        return half_fraction(self.column_fractions)
 
     @property
     def has_uneven_columns(self) -> bool:
@@ -249,6 +248,12 @@ def smoothed_dimensions(data: DimensionInput, estimates: dict[str, Dimension]) -
     known = (members >= 0) & np.isfinite(inverse)[members]
     total = np.where(known, inverse[members], 0.0).sum(axis=1)
     return known.sum(axis=1)[total > 0] / total[total > 0]
+
+
+def half_fraction(fractions: Array) -> float:
+    """Sum of the smaller half of the positive fractions, 1 if there are fewer than two."""
+    varying = np.sort(fractions[fractions > 0])
+    return float(varying[: len(varying) // 2].sum()) if len(varying) > 1 else 1.0
 
 
 def column_fractions(X: Matrix) -> Array:

@@ -38,7 +38,10 @@ def default_method(X: Any, seed: int) -> MethodChoice:
     sample = X[rows]
     with ignoring(ManifoldryWarning):
         n_clusters = NeighborGraph.build(sample, n_neighbors=10).components()[0]
-        found = estimate_dimension(sample, random_state=seed)
+        try:
+            found = estimate_dimension(sample, random_state=seed)
+        except ValueError:  # nearly all rows are equal
+            return MethodChoice("pca", "too few rows differ from each other for another method")
     if n_clusters == 1 and found.dimension <= 2:
         shape = "curve" if found.dimension == 1 else "surface"
         return MethodChoice(

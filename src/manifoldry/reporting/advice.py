@@ -1,258 +1,52 @@
-"""What the findings mean, in sentences: which map to use, what not to conclude, what to do."""
+"""What to do about the findings, in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from manifoldry.dimension.consensus import Consensus
 from manifoldry.dimension.report import DimensionReport
-from manifoldry.methods.choice import MethodChoice
-from manifoldry.metrics.summary import DEFAULT_THRESHOLDS as LIMITS
 from manifoldry.reporting.findings import DataFacts, GraphFacts
-from manifoldry.reporting.maps import MethodMap
+from manifoldry.reporting.verdict import Verdict
+from manifoldry.reporting.words import counted
 
-# Methods that draw sizes of clusters, and gaps between them, as the optimization has them.
-_NEIGHBORS_ONLY = ("TSNE", "SNE", "SymmetricSNE", "ElasticEmbedding")
+_MANY_COLUMNS = 100
 _SCALE = "--scale (in Python scale=True)"
-_FAR_SCALES = 100.0  # ratio of standard deviations from which units differ
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Which map to use.
-
-    Parameters
-    ----------
-    name : str
-        The map; empty if all methods failed.
-    grade : {"good", "fair", "poor"}
-        How far neighbors on it can be trusted.
-    headline : str
-        The verdict in one sentence.
-    reasons, cautions : tuple of str
-        Why this map, and what not to conclude from it.
-    """
-
-    name: str
-    grade: str
-    headline: str
-    reasons: tuple[str, ...]
-    cautions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ChoiceRule:
-    """The rule for the map to use; differences are in the area under R_NX.
-
-    Of the maps that are neither dominated by few rows, redundant nor unstable (of all maps if
-    none is left), it takes the method that suits such data if it keeps nearly as many neighbors
-    as the best map, else the best. PCA is taken if it is as good as that.
-
-    Parameters
-    ----------
-    nearly : float
-        Largest difference of the method that suits the data to the best one.
-    as_good, as_trustworthy : float
-        Largest differences in area and trustworthiness for PCA to be as good.
-    """
-
-    nearly: float = 0.05
-    as_good: float = 0.02
-    as_trustworthy: float = 0.01
-
-    def choose(self, maps: Sequence[MethodMap], suited: MethodChoice) -> tuple[MethodMap, str]:
-        """The map, and why."""
-        usable = [each for each in maps if not each.error]
-        sound = [each for each in usable if not _flaws(each)] or usable
-        best = max(sound, key=_area)
-        chosen, why = best, "of the maps below without a serious flaw it keeps most neighbors"
-        for each in sound:
-            if each.method == suited.method and _area(each) >= _area(best) - self.nearly:
-                chosen, why = each, suited.reason
-        for each in sound:
-            if each.name == "PCA" and chosen is not each and self._is_as_good(each, chosen):
-                return each, "it keeps as many neighbors as the best map, and is simpler: linear"
-        return chosen, why
-
-    def _is_as_good(self, pca: MethodMap, other: MethodMap) -> bool:
-        difference = other.metrics["trustworthiness"] - pca.metrics["trustworthiness"]
-        return _area(pca) >= _area(other) - self.as_good and difference <= self.as_trustworthy
-
-
-def decide(
-    maps: Sequence[MethodMap],
-    suited: MethodChoice,
-    facts: DataFacts,
-    graph: GraphFacts,
-    dimension: DimensionReport | None,
-    scaled: bool,
-) -> Verdict:
-    """The verdict on all maps."""
-    if all(each.error for each in maps):
-        text = "No method could make a map of these data; the errors are below."
-        return Verdict("", "poor", text, (), ())
-    chosen, why = ChoiceRule().choose(maps, suited)
-    grade = trust_grade(chosen)
-    name = chosen.name
-    headlines = {
-        "good": f"Use the {name} map: rows that are close on it are close in the data.",
-        "fair": f"Use the {name} map with care: most, not all, rows that are close on it are close "
-        "in the data.",
-        "poor": f"No map is reliable. The least bad is {name}: many rows that are close on it are "
-        "far apart in the data.",
-    }
-    cautions = [*_about_dominant_column(facts, scaled), *_cautions(chosen, graph, dimension)]
-    return Verdict(name, grade, headlines[grade], tuple(_reasons(chosen, why)), tuple(cautions))
-
-
-def trust_grade(each: MethodMap) -> str:
-    """How far neighbors on a map can be trusted, as the summary of `assess` has it."""
-    trust = each.metrics["trustworthiness"]
-    many = each.metrics["untrustworthy_points"] > LIMITS.many_untrustworthy
-    number = max(sum(trust < bound for bound in LIMITS.neighbors), int(many))
-    return ("good", "fair", "poor")[number]
-
-
-def _area(each: MethodMap) -> float:
-    return each.metrics["rnx_area"]
-
-
-def _flaws(each: MethodMap) -> list[str]:
-    found = []
-    if each.assessment is not None and each.assessment.dominated_coordinates:
-        found.append("a few rows hold most of the variance of a coordinate")
-    if each.metrics.get("unpredictability", 1.0) < LIMITS.redundant:
-        found.append("a coordinate is almost a function of the one before it")
-    if each.stability is not None and each.stability.verdict == "unstable":
-        found.append("it changes if some rows are left out")
-    return found
-
-
-def _reasons(each: MethodMap, why: str) -> Iterator[str]:
-    yield f"{why[0].upper()}{why[1:]}."
-    metrics = each.metrics
-    yield (
-        f"Its trustworthiness is {metrics['trustworthiness']:.2f} (1 is perfect), and "
-        f"{metrics['neighbor_preservation']:.0%} of the nearest neighbors are kept."
-    )
-    if each.stability is not None:
-        moved = float(each.stability.variability)
-        yield (
-            f"It is {each.stability.verdict}: refitted to parts of the data, rows move by "
-            f"{moved:.0%} of its spread."
-        )
-    if "label_accuracy" in metrics:
-        yield (
-            f"{metrics['label_accuracy']:.0%} of the rows have the label of most of their "
-            f"neighbors on it, in the data {metrics['label_accuracy_in_data']:.0%}."
-        )
-
-
-def _about_dominant_column(facts: DataFacts, scaled: bool) -> Iterator[str]:
-    if has_dominant_column(facts) and not scaled:
-        assert facts.dominant is not None
-        yield (
-            f"All this is about column {facts.dominant[0]}, which has {facts.dominant[1]:.1%} of "
-            "the variance; the others hardly matter."
-        )
-
-
-def _cautions(
-    each: MethodMap, graph: GraphFacts, dimension: DimensionReport | None
-) -> Iterator[str]:
-    metrics, kind = each.metrics, type(each.estimator).__name__
-    for flaw in _flaws(each):
-        yield f"A flaw of this map: {flaw}."
-    correlation = metrics["distance_rank_correlation"]
-    if kind in _NEIGHBORS_ONLY:
-        yield (
-            "Sizes of clusters, gaps between them and the directions of the axes mean nothing; "
-            "only which rows are close does."
-        )
-    elif correlation < LIMITS.rank_correlation[0]:
-        yield (
-            "Large distances are only roughly in the right order: do not measure them."
-            if correlation >= LIMITS.rank_correlation[1]
-            else "Large distances and the relative positions of clusters are not preserved."
-        )
-    if kind not in _NEIGHBORS_ONLY and metrics.get("magnification", 1.0) > LIMITS.magnification:
-        yield "Some regions are drawn much larger than others: do not compare sizes."
-    if metrics["continuity"] < LIMITS.neighbors[0]:
-        yield "Rows that are far apart on the map may still be alike in the data."
-    doubtful = metrics["untrustworthy_points"]
-    if doubtful > LIMITS.some_untrustworthy:
-        yield (
-            f"{doubtful:.0%} of the rows have mostly false neighbors on the map: color the maps "
-            "by trustworthiness to see which."
-        )
-    if each.stability is not None and each.stability.verdict == "mostly stable":
-        yield "Fine structure may be due to chance: it changes if some rows are left out."
-    count = 0 if each.embedding is None else each.embedding.shape[1]
-    if dimension is not None and dimension.low > count:
-        yield (
-            f"The data have about {dimension.dimension} dimensions: {count} coordinates cannot "
-            "show everything."
-        )
-    if len(graph.sizes) > 1:
-        yield (
-            f"The data are in {len(graph.sizes)} parts without neighbors in common: where they "
-            "are relative to each other is arbitrary in methods that use neighbors."
-        )
 
 
 def advise(
     facts: DataFacts, graph: GraphFacts, dimension: DimensionReport | None, scaled: bool,
-    verdict: Verdict, n_components: int,
+    verdict: Verdict, n_components: int, reduced: bool,
 ) -> tuple[str, ...]:  # fmt: skip
-    """What to do next, most important first."""
+    """What to do next; `scaled` and `reduced` (by PCA) say what was done before."""
     steps = (
         *_about_columns(facts, scaled),
         *_about_rows(facts, graph),
-        *_about_maps(facts, dimension, verdict, n_components),
+        *_about_maps(facts, dimension, verdict, n_components, reduced),
     )
     return steps or ("Nothing stands in the way: use the map, and repeat the report on new data.",)
 
 
-def has_dominant_column(facts: DataFacts) -> bool:
-    """Whether one column has nearly all the variance."""
-    return (
-        facts.dominant is not None
-        and facts.n_columns > 2
-        and facts.dominant[1] > Consensus.max_column_fraction
-    )
-
-
-def has_uneven_scales(facts: DataFacts) -> bool:
-    """Whether columns differ much in scale."""
-    return facts.deviations is not None and (
-        facts.deviations[1] > _FAR_SCALES * facts.deviations[0]
-    )
-
-
 def _about_columns(facts: DataFacts, scaled: bool) -> Iterator[str]:
-    if has_dominant_column(facts) and not scaled:
+    if facts.has_dominant_column and not scaled:
         assert facts.dominant is not None
         yield (
             f"Column {facts.dominant[0]!r} has {facts.dominant[1]:.1%} of the variance, so the "
             "maps show little else. If the columns have different units, make the report again "
             f"with {_SCALE}."
         )
-    elif has_uneven_scales(facts) and not scaled:
-        assert facts.deviations is not None
+    elif facts.has_uneven_scales and not scaled:
         yield (
-            "The scales of the columns differ by a factor of "
-            f"{facts.deviations[1] / facts.deviations[0]:,.0f}. If their units differ, make the "
-            f"report again with {_SCALE}."
+            f"Half of the columns have {facts.half_fraction:.1g} of the variance, so the maps "
+            f"hardly depend on them. If the units differ, make the report again with {_SCALE}."
         )
     if facts.constant:
         yield (
-            f"{_counted(len(facts.constant), 'column is', 'columns are')} constant and "
+            f"{counted(len(facts.constant), 'column is', 'columns are')} constant and "
             "without effect on the maps; leave them out."
         )
     if facts.missing.n_cells:
         yield (
-            f"The {_counted(facts.missing.n_cells, 'missing value')} were replaced by the median "
+            f"The {counted(facts.missing.n_cells, 'missing value')} were replaced by the median "
             "of the column, which pulls these rows to the middle. Correct them, or leave these "
             "rows or columns out, and compare."
         )
@@ -261,12 +55,12 @@ def _about_columns(facts: DataFacts, scaled: bool) -> Iterator[str]:
 def _about_rows(facts: DataFacts, graph: GraphFacts) -> Iterator[str]:
     if facts.n_duplicates:
         yield (
-            f"{_counted(facts.n_duplicates, 'row repeats', 'rows repeat')} another one. If they "
+            f"{counted(facts.n_duplicates, 'row repeats', 'rows repeat')} another one. If they "
             "are copies by mistake, delete them: they are each other's nearest neighbors."
         )
     if graph.outlying:
         yield (
-            f"Look at the {_counted(len(graph.outlying), 'outlying row')} first: are they errors? "
+            f"Look at the {counted(len(graph.outlying), 'outlying row')} first: are they errors? "
             "Delete or correct these; a few of them can spoil PCA and spectral maps."
         )
     if len(graph.sizes) > 1:
@@ -281,11 +75,17 @@ def _about_maps(
     dimension: DimensionReport | None,
     verdict: Verdict,
     n_components: int,
+    reduced: bool,
 ) -> Iterator[str]:
     if dimension is not None and dimension.low > n_components:
         yield (
             "For computations, such as clustering or regression, take more coordinates than for a "
             f"picture: about {dimension.dimension}."
+        )
+    if verdict.grade != "good" and facts.n_columns > _MANY_COLUMNS and not reduced:
+        yield (
+            f"With {facts.n_columns:,} columns, noise in many of them can hide the neighbors: try "
+            "the report with --pca 50 (in Python pca=50)."
         )
     if verdict.grade != "good" and verdict.name:
         yield (
@@ -297,7 +97,3 @@ def _about_maps(
             f"This report is based on {facts.n_examined:,} of {facts.n_rows:,} rows, chosen at "
             "random. The model can place the others on the map."
         )
-
-
-def _counted(n: int, one: str, many: str | None = None) -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.dimension.consensus import column_fractions
+from manifoldry.dimension.consensus import Consensus, column_fractions, half_fraction
+from manifoldry.exceptions import ignoring
 from manifoldry.io import DataFileError, Table
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.plotting._labels import missing_entries
@@ -67,6 +68,8 @@ class DataFacts:
         The column with the largest part of the variance, and that part.
     deviations : (float, float) or None
         Smallest and largest standard deviation of the columns that vary.
+    half_fraction : float
+        Part of the variance in the half of the columns that vary least.
     labels : tuple of LabelFacts
         The columns of labels.
     """
@@ -80,12 +83,25 @@ class DataFacts:
     constant: tuple[str, ...]
     dominant: tuple[str, float] | None
     deviations: tuple[float, float] | None
+    half_fraction: float
     labels: tuple[LabelFacts, ...]
+
+    @property
+    def has_dominant_column(self) -> bool:
+        """Whether one column has nearly all the variance."""
+        part = 0.0 if self.dominant is None else self.dominant[1]
+        return self.n_columns > 2 and part > Consensus.max_column_fraction
+
+    @property
+    def has_uneven_scales(self) -> bool:
+        """Whether half of the columns hardly vary compared with the others."""
+        return self.half_fraction < Consensus.min_half_fraction
 
     @classmethod
     def of(cls, table: Table, rows: IntArray, raw: Array) -> DataFacts:
         """Facts about a table; `raw` are its values in the sample of `rows`."""
         names = column_names(table)
+        missing = count_missing(table, names)  # first: columns without a value are an error
         first = _first_equal(raw)
         repeats = np.flatnonzero(first != np.arange(len(raw)))
         deviation = _deviations(raw)
@@ -96,12 +112,13 @@ class DataFacts:
             table.n,
             len(names),
             len(rows),
-            count_missing(table, names),
+            missing,
             len(repeats),
             tuple((int(rows[i]), int(rows[first[i]])) for i in repeats[:10]),
             tuple(names[j] for j in np.flatnonzero(~varies)),
             (names[top], float(fractions[top])) if varies.sum() > 1 else None,
             (float(deviation[varies].min()), float(deviation.max())) if varies.any() else None,
+            half_fraction(fractions),
             tuple(_label_facts(name, values[rows]) for name, values in table.labels.items()),
         )
 
@@ -139,7 +156,7 @@ class GraphFacts:
         """Facts about the graph of the sample `rows`."""
         n_parts, part = graph.components()
         sizes = np.bincount(part, minlength=n_parts)
-        small = np.flatnonzero(sizes <= max(1, len(rows) // 100)) if n_parts > 1 else []
+        small = np.flatnonzero((sizes <= max(1, len(rows) // 100)) & (n_parts > 1))
         popularity = np.bincount(graph.indices, minlength=len(rows))
         ratio = _relative_spacing(graph)
         far = np.flatnonzero(_are_outlying(ratio))
@@ -198,8 +215,9 @@ def _first_equal(raw: Array) -> IntArray:
 
 def _deviations(raw: Array) -> Array:
     """Standard deviation of each column without missing values; 0 if it is constant."""
-    low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
-    return np.where(low < high, np.nanstd(raw, axis=0), 0.0)
+    with ignoring(RuntimeWarning):  # a column may be empty in a sample
+        low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
+        return np.where(low < high, np.nanstd(raw, axis=0), 0.0)
 
 
 def _label_facts(name: str, values: Any, most: int = 5) -> LabelFacts:

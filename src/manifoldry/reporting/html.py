@@ -29,11 +29,11 @@ def element(name: str, *children: Any, **attributes: Any) -> Html:
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
         return Html(f"<{name}{written}>")
-    return Html(f"<{name}{written}>{joined(children)}</{name}>")
+    return Html(f"<{name}{written}>{concatenated(children)}</{name}>")
 
 
-def joined(parts: Iterable[Any]) -> Html:
-    """Parts in a row; texts are escaped, None is left out, and lists are joined."""
+def concatenated(parts: Iterable[Any]) -> Html:
+    """Parts in a row; texts are escaped, None is left out, and lists are concatenated."""
     return Html("".join(_escaped(part) for part in parts))
 
 
@@ -43,7 +43,7 @@ def _escaped(part: Any) -> str:
     if isinstance(part, Html):
         return part
     if isinstance(part, (list, tuple)):
-        return joined(part)
+        return concatenated(part)
     return html.escape(_printable(str(part)))
 
 
@@ -66,7 +66,7 @@ def bullets(items: Iterable[Any], **attributes: Any) -> Html | None:
     return element("ul", lines, **attributes) if lines else None
 
 
-def table(
+def html_table(
     caption: str, head: Iterable[Any], rows: Iterable[Iterable[Any]], **attributes: Any
 ) -> Html:
     """A table with a caption; the first cell of each row is its header. It scrolls if narrow."""

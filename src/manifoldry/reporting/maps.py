@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.exceptions import ManifoldryWarning, ignoring
-from manifoldry.methods.catalog import Method, find_method
+from manifoldry.methods.catalog import USUAL_METHODS, Method, find_method
 from manifoldry.methods.choice import suited_to_size
 from manifoldry.metrics import assess, procrustes, stability, unpredictability
 from manifoldry.metrics.assess import Assessment
@@ -19,7 +19,6 @@ from manifoldry.metrics.stability import Stability
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
 
-DEFAULT_METHODS = ("pca", "isomap", "nonredundant", "tsne")
 _HEADINGS = {
     "TSNE": "t-SNE",
     "NonRedundant": "Non-redundant eigenmaps",
@@ -101,7 +100,7 @@ class MapOptions:
     seed: int = 0
     n_jobs: int | None = None
     n_refits: int = 5
-    most_refit: int = 800
+    most_refit: int = 500
 
 
 def named_estimators(
@@ -111,7 +110,7 @@ def named_estimators(
     found: dict[str, tuple[str, str | None, Any]] = {}
     if isinstance(methods, str):
         methods = [methods]
-    for each in DEFAULT_METHODS if methods is None else methods:
+    for each in USUAL_METHODS if methods is None else methods:
         if isinstance(each, str):
             method: Method = find_method(each)
             made = method.estimator(options.n_components, options.seed, options.n_jobs)

@@ -243,7 +243,15 @@
       .then(() => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); }, () => { button.textContent = "Select and copy"; }));
     block.append(button);
   }
-  const turn = (on) => () => { printing = on; showLegend(); drawAll(); };
+  const folded = [...document.querySelectorAll("details")];
+  const turn = (on) => () => {
+    printing = on;
+    for (const each of folded) {
+      if (on) { each.dataset.open = String(each.open); each.open = true; }
+      else each.open = each.dataset.open === "true";
+    }
+    showLegend(); drawAll();
+  };
   addEventListener("beforeprint", turn(true));
   addEventListener("afterprint", turn(false));
   dark.addEventListener("change", () => { showLegend(); drawAll(); });

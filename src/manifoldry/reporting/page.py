@@ -7,7 +7,15 @@ from pathlib import Path
 from string import Template
 
 from manifoldry.reporting.drawing import drawing_data
-from manifoldry.reporting.html import Html, bullets, element, joined, number, script_data, table
+from manifoldry.reporting.html import (
+    Html,
+    bullets,
+    concatenated,
+    element,
+    html_table,
+    number,
+    script_data,
+)
 from manifoldry.reporting.page_data import data_section, structure_section
 from manifoldry.reporting.page_maps import maps_section, quality_section, trust_section
 from manifoldry.reporting.results import Results
@@ -47,11 +55,11 @@ def page(results: Results) -> str:
         _recipe_section(results),
     ]
     return Template(parts.joinpath("page.html").read_text("utf-8")).substitute(
-        title=joined([f"Report on {title}"]),
-        generator=joined([f"manifoldry {results.versions['manifoldry']}"]),
+        title=concatenated([f"Report on {title}"]),
+        generator=concatenated([f"manifoldry {results.versions['manifoldry']}"]),
         style=parts.joinpath("page.css").read_text("utf-8"),
         header=_header(title, results),
-        main=joined(sections),
+        main=concatenated(sections),
         footer=_footer(results),
         data=script_data("drawing", drawing_data(results)),
         script=parts.joinpath("page.js").read_text("utf-8"),
@@ -60,11 +68,13 @@ def page(results: Results) -> str:
 
 def _header(title: str, results: Results) -> Html:
     facts = results.facts
-    about = [f"{facts.n_rows:,} rows", f"{facts.n_columns:,} features"]
+    about = []
+    if results.recipe.source.arguments is not None:  # else the title says it
+        about += [f"{facts.n_rows:,} rows", f"{facts.n_columns:,} features"]
     names = [each.name for each in facts.labels]
     if names:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        about.append(f"label{'s' * (len(names) > 1)} {', '.join(names[:3])}{more}")
+        about.append(f"label{'s' * (len(names) > 1)}: {', '.join(names[:3])}{more}")
     links = [element("li", element("a", text, href=f"#{key}")) for key, text in _SECTIONS.items()]
     return element(
         "header",
@@ -141,7 +151,7 @@ def _recipe_section(results: Results) -> Html:
     seconds.append(["all", number(sum(results.seconds.values()), 1)])
     parts += [
         element("h3", "Time"),
-        table("Seconds of each step", ["step", "seconds"], seconds, class_="numbers"),
+        html_table("Seconds of each step", ["step", "seconds"], seconds, class_="numbers"),
     ]
     notes = bullets(results.notes, class_="small")
     if notes:

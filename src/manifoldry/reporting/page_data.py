@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from manifoldry.reporting.advice import has_dominant_column, has_uneven_scales
-from manifoldry.reporting.html import Html, bullets, element, table
+from manifoldry.reporting.html import Html, bullets, element, html_table
 from manifoldry.reporting.results import Results
+from manifoldry.reporting.words import and_more, counted
 
 _LISTED = 10  # rows or columns in a list
 
@@ -59,8 +60,8 @@ def _checks(results: Results) -> Iterator[_Check]:
         part = missing.n_cells / (facts.n_rows * facts.n_columns)
         yield _Check(
             True,
-            f"{_count(missing.n_cells, 'value is', 'values are')} missing ({part:.1%}), in "
-            f"{_count(missing.n_rows, 'row')} and {_count(len(missing.columns), 'column')}; the "
+            f"{counted(missing.n_cells, 'value is', 'values are')} missing ({part:.1%}), in "
+            f"{counted(missing.n_rows, 'row')} and {counted(len(missing.columns), 'column')}; the "
             "maps have the median of the column there. First: "
             f"{_rows(results, missing.rows[:3])}.",
         )
@@ -70,21 +71,21 @@ def _checks(results: Results) -> Iterator[_Check]:
         pairs = "; ".join(
             f"{results.row_name(i)} repeats {results.row_name(j)}" for i, j in facts.duplicates[:3]
         )
-        count = _count(facts.n_duplicates, "row is", "rows are")
-        more = _and_more(facts.n_duplicates - 3)
+        count = counted(facts.n_duplicates, "row is", "rows are")
+        more = and_more(facts.n_duplicates - 3)
         yield _Check(True, f"{count} equal to an earlier row: {pairs}{more}.")
     else:
         yield _Check(False, "No row occurs twice.")
     if facts.constant:
         names = ", ".join(facts.constant[:_LISTED])
-        count = _count(len(facts.constant), "column has", "columns have")
-        more = _and_more(len(facts.constant) - _LISTED)
+        count = counted(len(facts.constant), "column has", "columns have")
+        more = and_more(len(facts.constant) - _LISTED)
         yield _Check(True, f"{count} a single value: {names}{more}.")
     yield _scales(results)
     if far:
         yield _Check(
             True,
-            f"{_count(len(far), 'row is', 'rows are')} far from all others: at least "
+            f"{counted(len(far), 'row is', 'rows are')} far from all others: at least "
             f"{far[-1][1]:.0f} times the usual distance to the {results.graph.n_neighbors} "
             "nearest neighbors.",
         )
@@ -95,13 +96,13 @@ def _checks(results: Results) -> Iterator[_Check]:
 def _scales(results: Results) -> _Check:
     facts = results.facts
     done = " They are standardized for the maps." if _is_scaled(results) else ""
-    if has_dominant_column(facts) and facts.dominant is not None:
+    if facts.has_dominant_column and facts.dominant is not None:
         name, part = facts.dominant
         text = f"Column {name} has {part:.1%} of the variance of all {facts.n_columns} columns."
         return _Check(
             not done, text + (done or " Distances, and so the maps, depend on little else.")
         )
-    if has_uneven_scales(facts) and facts.deviations is not None:
+    if facts.has_uneven_scales and facts.deviations is not None:
         low, high = facts.deviations
         text = f"Standard deviations of the columns range from {low:.3g} to {high:.3g}."
         return _Check(not done, text + done)
@@ -119,7 +120,7 @@ def _missing_table(results: Results) -> Html | None:
     rows = [[name, f"{count:,}", f"{count / results.facts.n_rows:.1%}"]
             for name, count in columns[:_LISTED]]  # fmt: skip
     caption = f"Columns with missing values{_first_of(len(columns))}"
-    return _folded("Where values are missing", table(
+    return _folded("Where values are missing", html_table(
         caption, ["column", "missing", "of the rows"], rows, class_="numbers"))  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def _outlying_table(results: Results) -> Html | None:
         f"{results.graph.n_neighbors} nearest neighbors, in units of the median over all rows"
     )
     head = ["row", "distance"]
-    return _folded("Which rows are far from all others", table(
+    return _folded("Which rows are far from all others", html_table(
         caption, head, rows, class_="numbers"))  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def _labels_table(results: Results) -> Html | None:
         rows.append([each.name, f"{each.n_values:,}", f"{each.n_missing:,}", frequent, few])
     head = ["label", "values", "missing", "most frequent", "rarest"]
     caption = f"Labels, which are not used to make the maps{_first_of(len(results.facts.labels))}"
-    return table(caption, head, rows)
+    return html_table(caption, head, rows)
 
 
 def structure_section(results: Results) -> Html:
@@ -172,7 +173,7 @@ def structure_section(results: Results) -> Html:
             class_="lead",
         ),
         # The checks above name the column; the reason has its number.
-        bullets(text for text in found.reasons if not text.startswith("Units")),
+        bullets(_plainly(text) for text in found.reasons if not text.startswith("Units")),
     ]
     estimates = [
         [method.replace("_", " "), f"{float(each.value):.3g}",
@@ -180,7 +181,7 @@ def structure_section(results: Results) -> Html:
         for method, each in found.estimates.items()
     ]  # fmt: skip
     head = ["method", "estimate", "95 % interval", "based on"]
-    inner = table("Estimates of the dimension, from the most local to the most global", head,
+    inner = html_table("Estimates of the dimension, from the most local to the most global", head,
                   estimates)  # fmt: skip
     parts.append(_folded("Estimates by eight methods", inner))
     return element("section", parts, id="structure")
@@ -197,21 +198,27 @@ def _connections(results: Results) -> Iterator[str]:
         yield f"{linked}, the rows are in {len(graph.sizes)} separate parts of {sizes}{more} rows."
     if graph.separate:
         yield (
-            f"{_count(len(graph.separate), 'row is', 'rows are')} in parts of at most 1 % of the "
+            f"{counted(len(graph.separate), 'row is', 'rows are')} in parts of at most 1 % of the "
             f"rows: {_rows(results, graph.separate[:5])}"
             + (" and more." if len(graph.separate) > 5 else ".")
         )
     row, count = graph.hub
     yield (
-        f"{results.row_name(row).capitalize()} is a neighbor of {count:,} rows, more than any "
+        f"R{results.row_name(row)[1:]} is a neighbor of {count:,} rows, more than any "
         f"other; the mean is {graph.n_neighbors}."
     )
     if graph.n_unpopular:
         part = graph.n_unpopular / results.facts.n_examined
         yield (
-            f"{_count(graph.n_unpopular, 'row is', 'rows are')} no other row's neighbor "
+            f"{counted(graph.n_unpopular, 'row is', 'rows are')} no other row's neighbor "
             f"({part:.0%}): their place on maps rests on their own neighbors alone."
         )
+
+
+def _plainly(reason: str) -> str:
+    """A reason without its hint for Python, and with large numbers written out."""
+    written = re.sub(r"\d\.\de\+\d\d", lambda found: f"{float(found[0]):.0f}", reason)
+    return written.replace("Color a plot by per_point to see where; the", "The")
 
 
 def _folded(title: str, *parts: Html) -> Html:
@@ -224,11 +231,3 @@ def _rows(results: Results, rows: tuple[int, ...]) -> str:
 
 def _first_of(count: int) -> str:
     return f" (first {_LISTED} of {count:,})" if count > _LISTED else ""
-
-
-def _and_more(count: int) -> str:
-    return f" and {count:,} more" if count > 0 else ""
-
-
-def _count(n: int, one: str, many: str | None = None) -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

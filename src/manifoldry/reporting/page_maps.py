@@ -7,11 +7,11 @@ import re
 import numpy as np
 
 from manifoldry.metrics.summary import DEFAULT_THRESHOLDS as LIMITS
-from manifoldry.reporting.advice import trust_grade
 from manifoldry.reporting.drawing import MOST_COLORINGS, MOST_DRAWN
-from manifoldry.reporting.html import Html, bullets, element, number, table
+from manifoldry.reporting.html import Html, bullets, element, html_table, number
 from manifoldry.reporting.maps import MethodMap
 from manifoldry.reporting.results import Results
+from manifoldry.reporting.verdict import trust_grade
 
 _WORST = 6  # rows of a map that are listed as least trustworthy
 _HELP = (
@@ -35,8 +35,6 @@ _COLUMNS = {
                                   True),
     "label_accuracy": ("label accuracy", "Fraction of rows with the label of most of their "
                        "neighbors on the map.", True),
-    "unpredictability": ("redundancy", "Part of the most redundant coordinate that the others do "
-                         "not predict, for spectral methods: below 0.3 it repeats them.", True),
 }  # fmt: skip
 
 
@@ -78,7 +76,8 @@ def _figure(results: Results, each: MethodMap, i: int) -> Html:
     assert each.embedding is not None
     badge = None
     if each.name == results.verdict.name:
-        badge = element("span", "recommended", class_="badge")
+        word = "least bad" if results.verdict.grade == "poor" else "recommended"
+        badge = element("span", word, class_="badge")
     placed = np.isfinite(each.embedding).all(axis=1)
     caption = f"Neighbors: {trust_grade(each)} ({each.metrics['trustworthiness']:.2f})."
     if each.stability is not None:
@@ -123,7 +122,7 @@ def quality_section(results: Results) -> Html:
     caption = "Quality of the maps; ★ marks the best value"
     return element(
         "section", element("h2", "Quality of the maps"),
-        table(caption, head, rows, class_="numbers"),
+        html_table(caption, head, rows, class_="numbers"),
         element("details", element("summary", "What the columns mean"),
                 element("dl", terms, class_="terms")),
         _redundancy(made), id="quality",
@@ -168,7 +167,7 @@ def _redundancy(made: list[MethodMap]) -> Html | None:
     if not rows:
         return None
     head = ["map", "unpredictable part of each coordinate", "so"]
-    return table("Redundancy of spectral coordinates", head, rows)
+    return html_table("Redundancy of spectral coordinates", head, rows)
 
 
 def trust_section(results: Results) -> Html:
@@ -192,13 +191,12 @@ def _trust_card(results: Results, each: MethodMap) -> Html:
         cells = [results.row_name(int(results.rows[i])), number(each.trust[i])]
         rows.append(cells + ([] if label is None else [str(results.labels[label][i])]))
     head = ["row", "trustworthiness", *([] if label is None else [label])]
-    assert each.assessment is not None
     grade = trust_grade(each)
     return element(
         "div",
         element("h3", each.name, element("span", f"neighbors: {grade}", class_=f"badge {grade}")),
-        bullets([*_sentences(each.assessment.summary), *_region(results, each)]),
-        table("Least trustworthy rows", head, rows),
+        bullets([*_sentences(each), *_region(results, each)]),
+        html_table("Least trustworthy rows", head, rows),
         _messages(each),
         class_="card",
     )
@@ -210,16 +208,20 @@ def _region(results: Results, each: MethodMap) -> list[str]:
         return []
     names = ", ".join(results.row_name(int(results.rows[i])) for i in region.rows[:3])
     return [
-        f"The least trustworthy region is at the {region.place} of the drawing, where the mean is "
-        f"{region.trust:.2f}: around {names}."
+        f"The least trustworthy region is at the {region.place} of the drawing, where it is "
+        f"{region.trust:.2f} on average: around {names}."
     ]
 
 
-def _sentences(summary: str) -> list[str]:
-    """The summary of an assessment without its hints for Python."""
+def _sentences(each: MethodMap) -> list[str]:
+    """The summary of an assessment without its hints for Python, and PCA without PCA."""
+    assert each.assessment is not None
+    summary = each.assessment.summary
+    if each.name == "PCA":
+        summary = summary.replace(" It keeps as many neighbors as PCA.", "")
     plain = re.sub(r"(: per_point\[[^]]*\] shows which points|; pass NeighborGraph[^.]*\.build"
                    r"\(X\)[^.]*)\.", ".", summary)  # fmt: skip
-    return re.split(r"(?<=[a-z)%0-9]\.) (?=[A-Z0-9])", plain)
+    return re.split(r"(?<=\.) (?=[A-Z0-9])", plain)
 
 
 def _messages(each: MethodMap) -> Html | None:

@@ -10,10 +10,10 @@ import numpy as np
 
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.methods.choice import MethodChoice
-from manifoldry.reporting.advice import Verdict
 from manifoldry.reporting.findings import DataFacts, GraphFacts
 from manifoldry.reporting.maps import MapOptions, MethodMap, Region
 from manifoldry.reporting.reproduce import Recipe
+from manifoldry.reporting.verdict import Verdict
 from manifoldry.util.typing import IntArray
 
 
@@ -103,16 +103,18 @@ class Results:
                 "dimension": found.dimension, "low": found.low, "high": found.high,
                 "reasons": found.reasons,
             },
-            "maps": {each.name: _map_summary(each) for each in self.maps},
+            "maps": {each.name: _map_summary(each, self.rows) for each in self.maps},
             "verdict": vars(self.verdict),
             "advice": self.advice,
-            "code": None if self.chosen is None else self.recipe.code(self.chosen),
-            "command": None if self.chosen is None else self.recipe.command(self.chosen),
+            "repeat": None if self.chosen is None else {
+                "code": self.recipe.code(self.chosen),
+                "command": self.recipe.command(self.chosen),
+            },
             "seconds": self.seconds,
         }  # fmt: skip
 
 
-def _map_summary(each: MethodMap) -> dict[str, Any]:
+def _map_summary(each: MethodMap, rows: IntArray) -> dict[str, Any]:
     if each.error:
         return {"error": each.error}
     stable = each.stability
@@ -123,6 +125,6 @@ def _map_summary(each: MethodMap) -> dict[str, Any]:
             "verdict": stable.verdict, "variability": float(stable.variability),
             "n_refits": stable.n_resamples,
         },
-        "least_trustworthy_rows": np.argsort(each.trust, kind="stable")[:10],
+        "least_trustworthy_rows": rows[np.argsort(each.trust, kind="stable")[:10]] + 1,
         "seconds": each.seconds,
     }  # fmt: skip

@@ -126,17 +126,28 @@ def _in_memory(data: Any, names: tuple[str, ...]) -> Source:
                 f"labels={names[0]!r} is a name, but an array has no names of columns; "
                 "pass one label per row"
             )
-        check_not_stacked(data, "data")
-        values = array_like(data, "data")
-        X = values.tocsr() if sparse.issparse(values) else np.asarray(values)
-        if X.ndim != 2 or X.dtype.kind not in "fiub":
-            raise ValueError(
-                f"data has shape {X.shape} and dtype {X.dtype}; pass rows of numbers, (n, features)"
-            )
-        table = Table(X.astype(float) if X.dtype.kind in "iub" else X)
-        source = Source(table, _titled(table), "X = data")
+        source = _of_array(data)
     check_finite(source.table, missing=True)
     return source
+
+
+def _of_array(data: Any) -> Source:
+    check_not_stacked(data, "data")
+    values = array_like(data, "data")
+    X = values.tocsr() if sparse.issparse(values) else np.asarray(values)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise ValueError(
+            f"data has shape {X.shape} and dtype {X.dtype}; pass rows of numbers, (n, features)"
+        )
+    code = "X = data"
+    if X.dtype.kind != "f":
+        X, code = X.astype(float), "X = data.astype(float)"
+    if sparse.issparse(values):
+        code = code.replace("data", "data.tocsr()")
+    elif not isinstance(data, np.ndarray):
+        code = code.replace("data", "np.asarray(data)")
+    table = Table(X)
+    return Source(table, _titled(table), code)
 
 
 def _reread(table: Table, names: tuple[str, ...]) -> Source:

@@ -1,0 +1,57 @@
+"""The rule for the map to use, on maps with known metrics."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from manifoldry.methods.choice import MethodChoice
+from manifoldry.reporting.maps import MethodMap
+from manifoldry.reporting.verdict import ChoiceRule, trust_grade
+
+SUITED = MethodChoice("tsne", "the data are in 3 separate parts")
+
+
+def a_map(name, area, trust=0.97, stable="stable", dominated=(), doubtful=0.0, **metrics):
+    """A map of which only the evidence is known."""
+    metrics |= {"rnx_area": area, "trustworthiness": trust, "untrustworthy_points": doubtful}
+    found = SimpleNamespace(metrics=metrics, dominated_coordinates=list(dominated))
+    method = {"t-SNE": "tsne"}.get(name, name.lower())
+    refits = SimpleNamespace(verdict=stable)
+    return MethodMap(name, method, None, assessment=found, stability=refits)
+
+
+def chosen(*maps):
+    return ChoiceRule().choose(maps, SUITED)[0].name
+
+
+def test_the_suited_method_is_taken_if_it_is_nearly_as_good():
+    assert chosen(a_map("Isomap", 0.64), a_map("t-SNE", 0.60)) == "t-SNE"
+    assert chosen(a_map("Isomap", 0.70), a_map("t-SNE", 0.60)) == "Isomap"
+
+
+def test_pca_is_taken_if_it_is_as_good():
+    assert chosen(a_map("PCA", 0.59), a_map("t-SNE", 0.60)) == "PCA"
+    assert chosen(a_map("PCA", 0.57), a_map("t-SNE", 0.60)) == "t-SNE"
+    assert chosen(a_map("PCA", 0.59, trust=0.95), a_map("t-SNE", 0.60)) == "t-SNE"
+
+
+@pytest.mark.parametrize(
+    "flaw", [{"stable": "unstable"}, {"dominated": [1]}, {"unpredictability": 0.1}]
+)
+def test_a_map_with_a_serious_flaw_is_not_taken_unless_all_have_one(flaw):
+    flawed = a_map("t-SNE", 0.60, **flaw)
+    assert chosen(a_map("Isomap", 0.30), flawed) == "Isomap"
+    assert chosen(a_map("Isomap", 0.30, stable="unstable"), flawed) == "t-SNE"
+
+
+def test_maps_that_failed_are_not_considered():
+    failed = MethodMap("t-SNE", "tsne", None, error="no memory")
+    assert chosen(failed, a_map("Isomap", 0.1)) == "Isomap"
+
+
+@pytest.mark.parametrize(
+    ("trust", "doubtful", "grade"),
+    [(0.96, 0.0, "good"), (0.96, 0.2, "fair"), (0.90, 0.0, "fair"), (0.80, 0.5, "poor")],
+)
+def test_grades_are_those_of_the_summary_of_assess(trust, doubtful, grade):
+    assert trust_grade(a_map("PCA", 0.5, trust=trust, doubtful=doubtful)) == grade
