@@ -348,17 +348,24 @@ def test_annotated_zarr_and_its_graph(run, folder):
     anndata = pytest.importorskip("anndata")
     pytest.importorskip("zarr")
     adata = anndata.AnnData(X)
-    graph = manifoldry.NeighborGraph.build(X, 12)
-    adata.obsp["distances"] = sparse.csr_matrix(graph.matrix())
+    graph = manifoldry.NeighborGraph.build(X, 60)  # connected
+    D = graph.matrix()
+    adata.obsp["distances"] = sparse.csr_matrix(D)
+    adata.obsp["connectivities"] = sparse.csr_matrix(D + D.T)
     adata.write_zarr("cells.zarr")
     options = ("--key", "distances", "-m", "isomap", "-o", "out.zarr", *ONLY_MAP)
-    settings = {"metric": "precomputed", "n_neighbors": 12, "disconnected": "separate"}
+    settings = {"metric": "precomputed", "n_neighbors": 60}
     precomputed = [part for name in settings for part in ("--set", f"{name}={settings[name]}")]
     run("embed", "cells.zarr", *options, *precomputed)
     expected = manifoldry.Isomap(2, **settings).fit(graph.matrix())
     adata = anndata.read_zarr("out.zarr")
     np.testing.assert_allclose(adata.obsm["X_isomap"], expected.embedding_, atol=1e-6)
     np.testing.assert_array_equal(adata.X, X)
+    result = found(run, "embed", "cells.zarr", *options[:6], *precomputed, "--no-picture")
+    assert result["metrics"]["trustworthiness"] > 0.9  # compared with paths in the graph
+    result = found(run, "embed", "cells.zarr", "--key", "connectivities", "-m", "diffusion-maps",
+                   "--set", "affinity=precomputed", "--no-picture")  # fmt: skip
+    assert result["notes"][-1] == "the map is not assessed: only weights are known, not distances"
     for code, arguments, message in (
         (1, ("embed", "cells.zarr", *options), "--method isomap --set metric=precomputed"),
         (1, ("dimension", "cells.zarr", "--key", "distances"), "distances or weights of pairs"),

@@ -63,6 +63,14 @@ def test_entries(path, cells):
         read_table(path, key="X_umap")
 
 
+def test_stores_of_the_third_version_of_zarr(cells, tmp_path):
+    pytest.importorskip("zarr", minversion="3")
+    with anndata.settings.override(zarr_write_format=3):
+        cells.write_zarr(tmp_path / "cells.zarr")
+    assert (tmp_path / "cells.zarr" / "zarr.json").exists()
+    np.testing.assert_array_equal(read_table(tmp_path / "cells.zarr").X.toarray(), COUNTS.toarray())
+
+
 def test_other_entries_are_not_read(path, monkeypatch):
     from manifoldry.io import annotated_files
 

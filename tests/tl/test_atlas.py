@@ -53,7 +53,9 @@ def test_every_cell_is_placed_by_itself_and_always_alike(atlas, new_cells, tmp_p
     some = mf.tl.map_cells(new_cells[7:9], model, copy=True)
     np.testing.assert_allclose(some.obsm["X_isomap"], whole.obsm["X_isomap"][7:9], atol=1e-5)
     np.testing.assert_array_equal(mf.load(path).transform(new_cells), whole.obsm["X_isomap"])
-    assert mf.read_info(path).training["feature_names"][:2] == ["gene0", "gene1"]
+    training = mf.read_info(path).training
+    assert training["feature_names"][:2] == ["gene0", "gene1"]
+    assert training["method"] == "isomap"  # so the command names its columns
 
 
 def test_cells_of_the_atlas_keep_their_place(atlas, cells):

@@ -76,6 +76,9 @@ def test_another_graph_and_another_metric(cells):
     mf.tl.embed(adata, "isomap", neighbors_key="near")
     expected = mf.Isomap(2, n_neighbors=7, metric="cityblock").fit_transform(adata.obsm["X_pca"])
     np.testing.assert_allclose(adata.obsm["X_isomap"], expected, rtol=1e-9)
+    graph = mf.tl.ScanpyGraph.of(adata, "near").neighbor_graph(adata.obsm["X_pca"])
+    moved = mf.Isomap(2, metric="cityblock").fit(graph).transform(adata.obsm["X_pca"] + 1e-9)
+    np.testing.assert_allclose(moved, expected, atol=1e-4)  # the graph has the data, for new cells
     mf.tl.diffmap(adata, 2, neighbors_key="near")
     assert adata.uns["diffusion_maps"]["params"]["neighbors_key"] == "near"
 
@@ -115,6 +118,7 @@ def test_descriptions_survive_a_file(cells, tmp_path):
     mf.tl.embed(adata, "isomap", neighbors_key="neighbors", n_landmarks=50)
     mf.tl.embed(adata, mf.NonRedundant(mf.LaplacianEigenmaps()), use_rep="X_pca")
     mf.tl.assess(adata, "isomap", "kind")
+    assert "metric_params" not in adata.uns["isomap"]["params"]  # None is left out
     for path, write, read in (
         ("c.h5ad", adata.write_h5ad, anndata.read_h5ad),
         ("c.zarr", adata.write_zarr, anndata.read_zarr),

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import typer
+from scipy import sparse
 
-from manifoldry import assess
+from manifoldry import NeighborGraph, assess
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import InterruptedFitError
 from manifoldry.cli.fitting import FittedMap, fit_estimator
@@ -126,7 +127,17 @@ def _assessment(model: Any, X: Any, table: Table, seed: int, console: Console) -
     metric = model.get_params().get("metric", "euclidean")
     try:
         with console.working("assessing the map"):
+            if table.is_graph:
+                X, metric = _graph_of_distances(X, metric), "euclidean"
             return assess(X, model, labels, metric=metric, random_state=seed)
     except ValueError as error:
         console.note(f"the map is not assessed: {error}")
         return None
+
+
+def _graph_of_distances(X: Any, metric: Any) -> NeighborGraph:
+    """Stored distances of neighbors as a graph, along which the map is compared with paths."""
+    if metric != "precomputed":
+        raise ValueError("only weights are known, not distances")
+    stored = int(np.diff(sparse.csr_array(X).indptr).min())
+    return NeighborGraph.build(X, max(1, stored), metric="precomputed")

@@ -236,9 +236,9 @@ def _short_text(text: str, most: int = 200) -> str:
 def _training(model: Any) -> dict[str, Any]:
     """Facts about a fitted model that are single numbers or texts, and names of features."""
     names = getattr(model, "feature_names_in_", None)  # of a pipeline, those of its first step
-    if hasattr(model, "steps"):
-        model = model.steps[-1][1]
     facts: dict[str, Any] = {}
+    if hasattr(model, "steps"):
+        facts["method"], model = model.steps[-1]
     if (embedding := getattr(model, "embedding_", None)) is not None:
         facts["n_samples"], facts["n_coordinates"] = map(int, np.shape(embedding))
     for name, value in vars(model).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -82,8 +83,8 @@ class GeneExpression(TransformerMixin, BaseEstimator):
         names = present if self.genes is None else list(map(str, self.genes))
         if not names:
             raise ValueError("genes is empty; pass at least one name")
-        if twice := sorted({name for name in names if names.count(name) > 1})[:3]:
-            raise ValueError(f"genes occur twice, such as {twice}; make their names unique")
+        if twice := _repeated(names):
+            raise ValueError(f"genes occur twice, such as {twice[:3]}; make their names unique")
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         self.target_sum_: float | None = None
@@ -168,16 +169,17 @@ def in_order(X: Any, genes: Sequence[str]) -> Any:
             "genes if the names are of another kind, such as identifiers, or fit the model again "
             "with the genes that both data sets have (genes=...)"
         )
-    if len(places) < len(present):
-        wanted = set(genes)
-        twice = [name for name in wanted if present.count(name) > 1]
-        if twice:
-            raise ValueError(
-                f"{twice[0]!r} occurs {present.count(twice[0])} times in var_names; call "
-                "adata.var_names_make_unique()"
-            )
+    if twice := sorted(set(_repeated(present)) & set(genes)):
+        raise ValueError(
+            f"{twice[0]!r} occurs {present.count(twice[0])} times in var_names; call "
+            "adata.var_names_make_unique()"
+        )
     columns = [places[name] for name in genes]
     return values if columns == list(range(len(present))) else values[:, columns]
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _check_not_logarithms(X: Any, counts: bool) -> None:
