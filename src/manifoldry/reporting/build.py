@@ -20,7 +20,7 @@ from manifoldry.reporting.results import Results
 from manifoldry.reporting.source import Source
 from manifoldry.reporting.steps import Steps, Watch
 
-MOST_ROWS = 10_000  # up to here metrics of neighbors are exact
+MOST_ROWS = 5000  # more are not drawn, and metrics of all their pairs take seconds
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def report(
         Number of coordinates of methods given by name; the first two are drawn.
     n_refits : int, default=5
         Refits of each method to parts of at most 500 rows, for its stability; 0 for none.
-    max_rows : int, default=10000
+    max_rows : int, default=5000
         Rows that are examined and mapped, at random; None for all. Missing values are counted in
         all rows.
     random_state : int, default=0

@@ -19,7 +19,7 @@ from manifoldry.dimension.report import DimensionReport
 from manifoldry.exceptions import ignoring
 from manifoldry.io import Table
 from manifoldry.io.table import class_labels
-from manifoldry.methods.choice import default_method
+from manifoldry.methods.choice import choose_method
 from manifoldry.methods.preprocessing import Preprocessing
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
 from manifoldry.plotting._labels import missing_entries
@@ -79,7 +79,8 @@ class Steps:
             graph = GraphFacts.of(NeighborGraph.build(X, n_neighbors=k), rows)
         with self._step("estimating the dimension"), ignoring(Warning):
             dimension, dimension_error = self._dimension(X)
-            suited = default_method(X, self.options.seed)
+        known = None if dimension is None else dimension.dimension
+        suited = choose_method(len(rows), int(X.shape[1]), len(graph.sizes), known)
         labels = {name: values[rows] for name, values in table.labels.items()}
         maps = self._maps(wanted, X, self._classes(labels, len(rows)))
         verdict = decide(maps, suited, facts, graph, dimension, self.before.scale)
