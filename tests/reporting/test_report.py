@@ -137,9 +137,9 @@ def test_scales_are_judged_from_the_variance(tmp_path):
     dominated, text = made(X * [1e3, 1, 1, 1], tmp_path)
     assert dominated.facts.has_dominant_column
     assert "Column column 1 has 100.0% of the variance" in text
-    assert "column 1" in dominated.verdict.cautions[0]
+    assert dominated.verdict.headline.startswith("Column column 1 has 100.0% of the variance")
     scaled, text = made(X * [1e3, 1, 1, 1], tmp_path, scale=True)
-    assert not any("column 1" in each for each in (*scaled.verdict.cautions, *scaled.advice))
+    assert not any("column 1" in each for each in (scaled.verdict.headline, *scaled.advice))
 
 
 def test_the_page_is_whole_and_needs_nothing_else(usual):
@@ -394,6 +394,9 @@ def test_redundant_eigenmaps_are_mapped_without_redundancy_too(tmp_path):
         (np.eye(20), {"labels": "kind"}, ValueError, "an array has no names of columns"),
         (np.array([["a", "b"]] * 20), {}, ValueError, "pass rows of numbers"),
         (np.eye(20), {"random_state": None}, ValueError, "random_state=None must be an integer"),
+        (np.eye(20), {"max_rows": 5}, ValueError, "max_rows=5"),
+        (np.eye(20), {"n_refits": -1}, ValueError, "n_refits=-1"),
+        (np.eye(20), {"n_components": 0}, ValueError, "n_components=0"),
         (np.ones((4, 5, 6)), {}, ValueError, "stack of 4 arrays"),
         ("nowhere.csv", {}, FileNotFoundError, "no file nowhere.csv"),
     ],

@@ -18,7 +18,8 @@ from manifoldry.reporting.maps import (
 from manifoldry.reporting.page import write_page
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.source import Source
-from manifoldry.reporting.steps import Steps, Watch
+from manifoldry.reporting.steps import MIN_ROWS, Steps, Watch
+from manifoldry.util.checks import check_count
 
 MOST_ROWS = 5000  # more are not drawn, and metrics of all their pairs take seconds
 
@@ -125,6 +126,10 @@ def report(
     """
     if not isinstance(random_state, (int, np.integer)) or random_state < 0:
         raise ValueError(f"random_state={random_state!r} must be an integer of at least 0")
+    check_count("n_components", n_components)
+    check_count("n_refits", n_refits, minimum=0)
+    if max_rows is not None:
+        check_count("max_rows", max_rows, minimum=MIN_ROWS)
     options = MapOptions(n_components, int(random_state), n_jobs, n_refits)
     before = Preprocessing(None, log1p, scale, pca, int(random_state))
     return write_report(Source.of(data, labels), output, methods, before, options, max_rows)

@@ -121,7 +121,7 @@ def _missing_table(results: Results) -> Html | None:
             for name, count in columns[:_LISTED]]  # fmt: skip
     caption = f"Columns with missing values{_first_of(len(columns))}"
     return _folded("Where values are missing", html_table(
-        caption, ["column", "missing", "of the rows"], rows, class_="numbers"))  # fmt: skip
+        caption, ["column", "missing", "of the rows"], rows, class_="numbers compact"))  # fmt: skip
 
 
 def _outlying_table(results: Results) -> Html | None:
@@ -135,7 +135,7 @@ def _outlying_table(results: Results) -> Html | None:
     )
     head = ["row", "distance"]
     return _folded("Which rows are far from all others", html_table(
-        caption, head, rows, class_="numbers"))  # fmt: skip
+        caption, head, rows, class_="numbers compact"))  # fmt: skip
 
 
 def _labels_table(results: Results) -> Html | None:
@@ -182,7 +182,7 @@ def structure_section(results: Results) -> Html:
     ]  # fmt: skip
     head = ["method", "estimate", "95 % interval", "based on"]
     inner = html_table("Estimates of the dimension, from the most local to the most global", head,
-                  estimates)  # fmt: skip
+                  estimates, class_="estimates")  # fmt: skip
     parts.append(_folded("Estimates by eight methods", inner))
     return element("section", parts, id="structure")
 
