@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from manifoldry.reporting.html import Html, bullets, element, html_table
 from manifoldry.reporting.results import Results
-from manifoldry.reporting.words import and_more, counted
+from manifoldry.reporting.words import FILLED_IN, and_more, counted
 
 _LISTED = 10  # rows or columns in a list
 
@@ -57,12 +57,13 @@ class _Check(NamedTuple):
 def _checks(results: Results) -> Iterator[_Check]:
     facts, missing, far = results.facts, results.facts.missing, results.graph.outlying
     if missing.n_cells:
+        filled = FILLED_IN[results.recipe.impute or "median"]
         part = missing.n_cells / (facts.n_rows * facts.n_columns)
         yield _Check(
             True,
             f"{counted(missing.n_cells, 'value is', 'values are')} missing ({part:.1%}), in "
             f"{counted(missing.n_rows, 'row')} and {counted(len(missing.columns), 'column')}; the "
-            "maps have the median of the column there. First: "
+            f"maps have {filled} there. First: "
             f"{_rows(results, missing.rows[:3])}.",
         )
     else:

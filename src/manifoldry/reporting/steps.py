@@ -85,7 +85,8 @@ class Steps:
         maps = self._maps(wanted, X, self._classes(labels, len(rows)))
         verdict = decide(maps, suited, facts, graph, dimension, self.before.scale)
         advice = advise(facts, graph, dimension, self.before.scale, verdict,
-                        self.options.n_components, self.before.pca is not None)  # fmt: skip
+                        self.options.n_components, self.before.pca is not None,
+                        recipe.impute)  # fmt: skip
         regions = {m.name: worst_region(m.aligned, m.trust) for m in maps if m.aligned is not None}
         return Results(
             rows, labels, facts, graph, dimension, dimension_error, suited, maps,
@@ -104,7 +105,9 @@ class Steps:
     def _prepared(self, facts: DataFacts, rows: IntArray) -> tuple[Any, Recipe]:
         """The data after the steps before the method, and how to make them again."""
         before = self.before
-        if facts.missing.n_cells and before.impute is None:
+        if not facts.missing.n_cells:
+            before = replace(before, impute=None)
+        elif before.impute is None:
             before = replace(before, impute="median")
         table: Any = self.source.table
         X = table.X if len(rows) == table.n else table.X[rows]
@@ -114,7 +117,9 @@ class Steps:
         options += [] if before.pca is None else ["--pca", str(before.pca)]
         sampled = None if len(rows) == table.n else len(rows)
         X = X if sparse.issparse(X) else np.asarray(X)
-        return X, Recipe(self.source, steps, sampled, self.options.seed, tuple(options))
+        return X, Recipe(
+            self.source, steps, sampled, self.options.seed, tuple(options), before.impute
+        )
 
     def _classes(self, labels: dict[str, Any], n: int) -> Any:
         """The first label, if it has classes and no row is without one."""

@@ -43,8 +43,8 @@ class ChoiceRule:
     """The rule for the map to use; differences are in the area under R_NX.
 
     Of the maps that are neither dominated by few rows, redundant nor unstable (of all maps if
-    only poor ones are left), it takes the method that suits such data if it keeps nearly as many neighbors
-    as the best map, else the best. PCA is taken if it is as good as that.
+    only poor ones are left), it takes the method that suits such data if it keeps nearly as many
+    neighbors as the best map, else the best. PCA is taken if it is as good as that.
 
     Parameters
     ----------
