@@ -549,6 +549,8 @@ def test_the_default_method_follows_the_data():
     assert chosen.method == "tsne"
     assert "2 separate parts" in chosen.reason
     assert default_method(X[:10], 0).method == "pca"
+    equal = np.repeat(X[[0, 90]], 30, axis=0)
+    assert default_method(equal, 0).reason.startswith("too few rows differ")
 
 
 def test_isomap_of_many_rows_has_landmarks(capsys):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 
 import manifoldry
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.io import DataFileError, Table, read_table
 from manifoldry.reporting import drawing, read_data
 
@@ -120,6 +119,17 @@ def test_connectivity_is_that_of_the_data(usual):
     assert graph.n_unpopular == (popularity == 0).sum()
 
 
+def test_missing_values_are_filled_in_as_asked(csv, tmp_path):
+    found, text = made(csv, tmp_path, impute="mean")
+    X = np.where(np.isnan(faulty()), np.nanmean(faulty(), axis=0), faulty())
+    with ignoring(ManifoldryWarning):  # about the outlier
+        expected = manifoldry.PCA(2, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(found.maps[0].embedding, expected, atol=1e-9)
+    assert "the maps have the mean of the column there" in Page(text).text
+    assert "--impute mean" in found.recipe.command(found.chosen)
+    assert not made(np.random.default_rng(0).normal(size=(20, 3)), tmp_path)[0].recipe.steps
+
+
 def test_small_parts_are_named(tmp_path):
     X = np.random.default_rng(0).normal(size=(1100, 3))
     X[:11] += 500
@@ -149,9 +159,9 @@ def test_scales_are_judged_from_the_variance(tmp_path):
     dominated, text = made(X * [1e3, 1, 1, 1], tmp_path)
     assert dominated.facts.has_dominant_column
     assert "Column column 1 has 100.0% of the variance" in text
-    assert "column 1" in dominated.verdict.cautions[0]
+    assert dominated.verdict.headline.startswith("Column column 1 has 100.0% of the variance")
     scaled, text = made(X * [1e3, 1, 1, 1], tmp_path, scale=True)
-    assert not any("column 1" in each for each in (*scaled.verdict.cautions, *scaled.advice))
+    assert not any("column 1" in each for each in (scaled.verdict.headline, *scaled.advice))
 
 
 def test_the_page_is_whole_and_needs_nothing_else(usual):
@@ -200,8 +210,7 @@ def test_numbers_are_those_of_the_metrics(usual):
     X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
     labels = report.results.labels["kind"]
     isomap = next(each for each in report.results.maps if each.name == "Isomap")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # about two parts, and an outlier
+    with ignoring(ManifoldryWarning):  # about two parts, and the outlier
         model = manifoldry.Isomap(2, random_state=0).fit(X)
     expected = manifoldry.assess(X, model, labels, random_state=0)
     assert isomap.metrics == expected.metrics
@@ -406,6 +415,10 @@ def test_redundant_eigenmaps_are_mapped_without_redundancy_too(tmp_path):
         (np.eye(20), {"labels": "kind"}, ValueError, "an array has no names of columns"),
         (np.array([["a", "b"]] * 20), {}, ValueError, "pass rows of numbers"),
         (np.eye(20), {"random_state": None}, ValueError, "random_state=None must be an integer"),
+        (np.eye(20), {"impute": "mode"}, ValueError, "impute='mode'"),
+        (np.eye(20), {"max_rows": 5}, ValueError, "max_rows=5"),
+        (np.eye(20), {"n_refits": -1}, ValueError, "n_refits=-1"),
+        (np.eye(20), {"n_components": 0}, ValueError, "n_components=0"),
         (np.ones((4, 5, 6)), {}, ValueError, "stack of 4 arrays"),
         ("nowhere.csv", {}, FileNotFoundError, "no file nowhere.csv"),
     ],

@@ -113,7 +113,7 @@ def report_command(
     output: opt.ReportFile = None,
     components: opt.Coordinates = 2,
     refits: opt.Refits = 5,
-    max_rows: opt.MaxRows = 10_000,
+    max_rows: opt.MaxRows = 5000,
 ) -> None:
     """Write a report as one HTML file: the data, several maps, and which of them to trust."""
     from manifoldry.cli.reporting import report_file

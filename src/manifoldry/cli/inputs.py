@@ -79,8 +79,8 @@ class PreparedData(NamedTuple):
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
     """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    are_distances = "metric=precomputed" in (params.get("settings") or ())
-    names = None if are_distances else table.names
+    are_pairs = table.is_graph or "metric=precomputed" in (params.get("settings") or ())
+    names = None if are_pairs else table.names
     steps = Preprocessing.of(params).decided(table.X, names, console.note)
     return PreparedData(path, table, *steps.fit(table.X, console.note))
 

@@ -22,15 +22,10 @@ class MethodChoice(NamedTuple):
 
 
 def default_method(X: Any, seed: int) -> MethodChoice:
-    """Isomap for a single curve or surface, t-SNE for other data, PCA for very few.
-
-    This is the table "Which method" of docs/concepts.md, as far as it can be decided from data.
-    """
+    """The method for data, decided from a sample of them; see `choose_method`."""
     n, n_features = X.shape
-    if n < _FEW_ROWS or n_features <= 2:
-        return MethodChoice(
-            "pca", f"{n} rows of {n_features} features are too few for another method"
-        )
+    if _are_few(n, n_features):  # then nothing has to be estimated
+        return choose_method(n, n_features, 1, None)
     from manifoldry import NeighborGraph, estimate_dimension
     from manifoldry.exceptions import ManifoldryWarning, ignoring
 
@@ -39,22 +34,42 @@ def default_method(X: Any, seed: int) -> MethodChoice:
     with ignoring(ManifoldryWarning):
         n_clusters = NeighborGraph.build(sample, n_neighbors=10).components()[0]
         try:
-            found = estimate_dimension(sample, random_state=seed)
+            dimension = estimate_dimension(sample, random_state=seed).dimension
         except ValueError:  # nearly all rows are equal
-            return MethodChoice("pca", "too few rows differ from each other for another method")
-    if n_clusters == 1 and found.dimension <= 2:
-        shape = "curve" if found.dimension == 1 else "surface"
+            dimension = None
+    return choose_method(n, n_features, n_clusters, dimension)
+
+
+def choose_method(n: int, n_features: int, n_clusters: int, dimension: int | None) -> MethodChoice:
+    """Isomap for a single curve or surface, t-SNE for other data, PCA for very few.
+
+    This is the table "Which method" of docs/concepts.md, as far as it can be decided from data:
+    their shape, the number of connected components, and the dimension, None if too few rows
+    differ to estimate it.
+    """
+    if _are_few(n, n_features):
+        return MethodChoice(
+            "pca", f"{n} rows of {n_features} features are too few for another method"
+        )
+    if dimension is None:
+        return MethodChoice("pca", "too few rows differ from each other for another method")
+    if n_clusters == 1 and dimension <= 2:
+        shape = "curve" if dimension == 1 else "surface"
         return MethodChoice(
             "isomap", f"the data look like one {shape}, and it keeps the global shape"
         )
     what = (
         f"the data are in {n_clusters} separate parts"
         if n_clusters > 1
-        else f"the data have about {found.dimension} dimensions"
+        else f"the data have about {dimension} dimensions"
     )
     return MethodChoice(
         "tsne", f"{what}, and it shows clusters; their sizes and distances mean little"
     )
+
+
+def _are_few(n: int, n_features: int) -> bool:
+    return n < _FEW_ROWS or n_features <= 2
 
 
 def suited_to_size(estimator: Any, n: int, note: Callable[[str], None]) -> Any:

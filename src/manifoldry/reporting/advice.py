@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.reporting.findings import DataFacts, GraphFacts
 from manifoldry.reporting.verdict import Verdict
-from manifoldry.reporting.words import counted
+from manifoldry.reporting.words import FILLED_IN, counted
 
 _MANY_COLUMNS = 100
 _SCALE = "--scale (in Python scale=True)"
@@ -15,18 +15,18 @@ _SCALE = "--scale (in Python scale=True)"
 
 def advise(
     facts: DataFacts, graph: GraphFacts, dimension: DimensionReport | None, scaled: bool,
-    verdict: Verdict, n_components: int, reduced: bool,
+    verdict: Verdict, n_components: int, reduced: bool, impute: str | None,
 ) -> tuple[str, ...]:  # fmt: skip
     """What to do next; `scaled` and `reduced` (by PCA) say what was done before."""
     steps = (
-        *_about_columns(facts, scaled),
+        *_about_columns(facts, scaled, impute),
         *_about_rows(facts, graph),
         *_about_maps(facts, dimension, verdict, n_components, reduced),
     )
     return steps or ("Nothing stands in the way: use the map, and repeat the report on new data.",)
 
 
-def _about_columns(facts: DataFacts, scaled: bool) -> Iterator[str]:
+def _about_columns(facts: DataFacts, scaled: bool, impute: str | None) -> Iterator[str]:
     if facts.has_dominant_column and not scaled:
         assert facts.dominant is not None
         yield (
@@ -44,11 +44,11 @@ def _about_columns(facts: DataFacts, scaled: bool) -> Iterator[str]:
             f"{counted(len(facts.constant), 'column is', 'columns are')} constant and "
             "without effect on the maps; leave them out."
         )
-    if facts.missing.n_cells:
+    if facts.missing.n_cells and impute is not None:
         yield (
-            f"The {counted(facts.missing.n_cells, 'missing value')} were replaced by the median "
-            "of the column, which pulls these rows to the middle. Correct them, or leave these "
-            "rows or columns out, and compare."
+            f"Missing values ({facts.missing.n_cells:,}) were replaced by {FILLED_IN[impute]}, "
+            "which moves these rows towards others. Correct them, or leave these rows or columns "
+            "out, and compare."
         )
 
 

@@ -18,9 +18,11 @@ from manifoldry.reporting.maps import (
 from manifoldry.reporting.page import write_page
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.source import Source
-from manifoldry.reporting.steps import Steps, Watch
+from manifoldry.reporting.steps import MIN_ROWS, Steps, Watch
+from manifoldry.reporting.words import FILLED_IN
+from manifoldry.util.checks import check_count, check_option
 
-MOST_ROWS = 10_000  # up to here metrics of neighbors are exact
+MOST_ROWS = 5000  # more are not drawn, and metrics of all their pairs take seconds
 
 
 @contextmanager
@@ -62,6 +64,7 @@ def report(
     labels: Any = None,
     methods: Sequence[Any] | None = None,
     *,
+    impute: str = "median",
     log1p: bool = False,
     scale: bool | None = None,
     pca: int | None = None,
@@ -76,8 +79,6 @@ def report(
     It says what is in the data, how they are connected, how many dimensions they have, which of
     several maps to use and how far to trust it, and how to make that map again.
 
-    Missing values are counted, and replaced by the median of their column for the maps.
-
     Parameters
     ----------
     data : array, sparse matrix, data frame, AnnData, (AnnData, key), Table, str or path
@@ -90,6 +91,8 @@ def report(
         Names as on the command line, such as ``"isomap"``, or estimators that are not fitted. By
         default PCA, LaplacianEigenmaps, Isomap and TSNE, and NonRedundant if the coordinates of
         LaplacianEigenmaps repeat each other.
+    impute : {"median", "mean", "frequent", "zero"}, default="median"
+        What to put for missing values of a column.
     log1p : bool, default=False
         Whether to take log(1 + x) first, for counts.
     scale : bool, default=None
@@ -101,7 +104,7 @@ def report(
         Number of coordinates of methods given by name; the first two are drawn.
     n_refits : int, default=5
         Refits of each method to parts of at most 500 rows, for its stability; 0 for none.
-    max_rows : int, default=10000
+    max_rows : int, default=5000
         Rows that are examined and mapped, at random; None for all. Missing values are counted in
         all rows.
     random_state : int, default=0
@@ -126,8 +129,13 @@ def report(
     """
     if not isinstance(random_state, (int, np.integer)) or random_state < 0:
         raise ValueError(f"random_state={random_state!r} must be an integer of at least 0")
+    check_option("impute", impute, tuple(FILLED_IN))
+    check_count("n_components", n_components)
+    check_count("n_refits", n_refits, minimum=0)
+    if max_rows is not None:
+        check_count("max_rows", max_rows, minimum=MIN_ROWS)
     options = MapOptions(n_components, int(random_state), n_jobs, n_refits)
-    before = Preprocessing(None, log1p, scale, pca, int(random_state))
+    before = Preprocessing(impute, log1p, scale, pca, int(random_state))
     return write_report(Source.of(data, labels), output, methods, before, options, max_rows)
 
 

@@ -94,7 +94,8 @@ def _footer(results: Results) -> Html:
 
 def _verdict_section(results: Results) -> Html:
     verdict, chosen = results.verdict, results.chosen
-    badge = element("span", f"Neighbors on the map: {verdict.grade}", class_="badge")
+    text = f"Neighbors on the map: {verdict.grade}"
+    badge = element("span", text, class_=f"badge {verdict.grade}")
     lists = [
         (title, bullets(items))
         for title, items in (("Why", verdict.reasons), ("What not to conclude", verdict.cautions))
@@ -119,8 +120,16 @@ def _verdict_section(results: Results) -> Html:
         ),
         settings,
         id="verdict",
-        class_=f"verdict {verdict.grade}",
+        class_=f"verdict {_tone(results)}",
     )
+
+
+def _tone(results: Results) -> str:
+    """Color of the verdict: that of the grade, unless the data need attention first."""
+    is_scaled = any(name == "scale" for name, _ in results.recipe.steps)
+    if results.verdict.grade == "good" and results.facts.has_dominant_column and not is_scaled:
+        return "fair"
+    return results.verdict.grade
 
 
 _STEP_NAMES = {
@@ -151,7 +160,7 @@ def _recipe_section(results: Results) -> Html:
     seconds.append(["all", number(sum(results.seconds.values()), 1)])
     parts += [
         element("h3", "Time"),
-        html_table("Seconds of each step", ["step", "seconds"], seconds, class_="numbers"),
+        html_table("Seconds of each step", ["step", "seconds"], seconds, class_="numbers compact"),
     ]
     notes = bullets(results.notes, class_="small")
     if notes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from manifoldry.reporting.html import Html, bullets, element, html_table
 from manifoldry.reporting.results import Results
-from manifoldry.reporting.words import and_more, counted
+from manifoldry.reporting.words import FILLED_IN, and_more, counted
 
 _LISTED = 10  # rows or columns in a list
 
@@ -57,12 +57,13 @@ class _Check(NamedTuple):
 def _checks(results: Results) -> Iterator[_Check]:
     facts, missing, far = results.facts, results.facts.missing, results.graph.outlying
     if missing.n_cells:
+        filled = FILLED_IN[results.recipe.impute or "median"]
         part = missing.n_cells / (facts.n_rows * facts.n_columns)
         yield _Check(
             True,
             f"{counted(missing.n_cells, 'value is', 'values are')} missing ({part:.1%}), in "
             f"{counted(missing.n_rows, 'row')} and {counted(len(missing.columns), 'column')}; the "
-            "maps have the median of the column there. First: "
+            f"maps have {filled} there. First: "
             f"{_rows(results, missing.rows[:3])}.",
         )
     else:
@@ -117,7 +118,7 @@ def _missing_table(results: Results) -> Html | None:
             for name, count in columns[:_LISTED]]  # fmt: skip
     caption = f"Columns with missing values{_first_of(len(columns))}"
     return _folded("Where values are missing", html_table(
-        caption, ["column", "missing", "of the rows"], rows, class_="numbers"))  # fmt: skip
+        caption, ["column", "missing", "of the rows"], rows, class_="numbers compact"))  # fmt: skip
 
 
 def _outlying_table(results: Results) -> Html | None:
@@ -131,7 +132,7 @@ def _outlying_table(results: Results) -> Html | None:
     )
     head = ["row", "distance"]
     return _folded("Which rows are far from all others", html_table(
-        caption, head, rows, class_="numbers"))  # fmt: skip
+        caption, head, rows, class_="numbers compact"))  # fmt: skip
 
 
 def _labels_table(results: Results) -> Html | None:
@@ -178,7 +179,7 @@ def structure_section(results: Results) -> Html:
     ]  # fmt: skip
     head = ["method", "estimate", "95 % interval", "based on"]
     inner = html_table("Estimates of the dimension, from the most local to the most global", head,
-                  estimates)  # fmt: skip
+                  estimates, class_="estimates")  # fmt: skip
     parts.append(_folded("Estimates by eight methods", inner))
     return element("section", parts, id="structure")
 

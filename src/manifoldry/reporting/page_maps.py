@@ -141,6 +141,8 @@ def _cell(made: list[MethodMap], each: MethodMap, name: str) -> Html | str:
 def _stability(each: MethodMap) -> str:
     if each.stability is None:
         return "–"
+    if each.stability.dominated_coordinates:
+        return "dominated"
     return f"{each.stability.verdict} ({float(each.stability.variability):.2f})"
 
 
@@ -153,7 +155,8 @@ def _stability_text(results: Results) -> str:
     return (
         f"How far rows move if the method is fitted again to four fifths of the rows, in units of "
         f"the spread of the map ({options.n_refits} refits, {of_all} {count:,} rows). Stable up to "
-        "0.1, unstable above 0.3. A dash: it cannot be measured."
+        "0.1, unstable above 0.3. Dominated: a few rows hold most of the spread, so nothing can be "
+        "said about the others. A dash: it cannot be measured."
     )
 
 

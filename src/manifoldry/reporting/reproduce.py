@@ -28,6 +28,8 @@ class Recipe:
         Seed of the sample.
     options : tuple of str
         Options of the command for the steps.
+    impute : str or None
+        What was put for missing values; None if there are none.
     """
 
     source: Source
@@ -35,6 +37,7 @@ class Recipe:
     sampled: int | None
     seed: int
     options: tuple[str, ...]
+    impute: str | None = None
 
     @property
     def is_scaled(self) -> bool:

@@ -19,7 +19,7 @@ from manifoldry.dimension.report import DimensionReport
 from manifoldry.exceptions import ignoring
 from manifoldry.io import Table
 from manifoldry.io.table import class_labels
-from manifoldry.methods.choice import default_method
+from manifoldry.methods.choice import choose_method
 from manifoldry.methods.preprocessing import Preprocessing
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
 from manifoldry.plotting._labels import missing_entries
@@ -79,12 +79,14 @@ class Steps:
             graph = GraphFacts.of(NeighborGraph.build(X, n_neighbors=k), rows)
         with self._step("estimating the dimension"), ignoring(Warning):
             dimension, dimension_error = self._dimension(X)
-            suited = default_method(X, self.options.seed)
+        known = None if dimension is None else dimension.dimension
+        suited = choose_method(len(rows), int(X.shape[1]), len(graph.sizes), known)
         labels = {name: values[rows] for name, values in table.labels.items()}
         maps = self._maps(wanted, X, self._classes(labels, len(rows)))
         verdict = decide(maps, suited, facts, graph, dimension, recipe.is_scaled)
         advice = advise(facts, graph, dimension, recipe.is_scaled, verdict,
-                        self.options.n_components, self.before.pca is not None)  # fmt: skip
+                        self.options.n_components, self.before.pca is not None,
+                        recipe.impute)  # fmt: skip
         regions = {m.name: worst_region(m.aligned, m.trust) for m in maps if m.aligned is not None}
         return Results(
             rows, labels, facts, graph, dimension, dimension_error, suited, maps,
@@ -103,7 +105,9 @@ class Steps:
     def _prepared(self, facts: DataFacts, rows: IntArray) -> tuple[Any, Recipe]:
         """The data after the steps before the method, and how to make them again."""
         before = self.before
-        if facts.missing.n_cells and before.impute is None:
+        if not facts.missing.n_cells:
+            before = replace(before, impute=None)
+        elif before.impute is None:
             before = replace(before, impute="median")
         table: Any = self.source.table
         X = table.X if len(rows) == table.n else table.X[rows]
@@ -115,7 +119,9 @@ class Steps:
         options += [] if before.pca is None else ["--pca", str(before.pca)]
         sampled = None if len(rows) == table.n else len(rows)
         X = X if sparse.issparse(X) else np.asarray(X)
-        return X, Recipe(self.source, steps, sampled, self.options.seed, tuple(options))
+        return X, Recipe(
+            self.source, steps, sampled, self.options.seed, tuple(options), before.impute
+        )
 
     def _classes(self, labels: dict[str, Any], n: int) -> Any:
         """The first label, if it has classes and no row is without one."""

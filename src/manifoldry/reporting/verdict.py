@@ -43,8 +43,8 @@ class ChoiceRule:
     """The rule for the map to use; differences are in the area under R_NX.
 
     Of the maps that are neither dominated by few rows, redundant nor unstable (of all maps if
-    none is left), it takes the method that suits such data if it keeps nearly as many neighbors
-    as the best map, else the best. PCA is taken if it is as good as that.
+    only poor ones are left), it takes the method that suits such data if it keeps nearly as many
+    neighbors as the best map, else the best. PCA is taken if it is as good as that.
 
     Parameters
     ----------
@@ -62,8 +62,10 @@ class ChoiceRule:
         """The map, and why."""
         usable = [each for each in maps if not each.error]
         sound = [each for each in usable if not _flaws(each)] or usable
+        if all(trust_grade(each) == "poor" for each in sound):
+            sound = [each for each in usable if trust_grade(each) != "poor"] or sound
         best = max(sound, key=_area)
-        chosen, why = best, "of the maps below without a serious flaw it keeps most neighbors"
+        chosen, why = best, "of the maps without a serious flaw it keeps most neighbors"
         for each in sound:
             if each.method == suited.method and _area(each) >= _area(best) - self.nearly:
                 chosen, why = each, suited.reason
@@ -99,8 +101,16 @@ def decide(
         "poor": f"No map is reliable. The least bad is {name}: many rows that are close on it are "
         "far apart in the data.",
     }
-    cautions = [*_about_dominant_column(facts, scaled), *_cautions(chosen, graph, dimension)]
-    return Verdict(name, grade, headlines[grade], tuple(_reasons(chosen, why)), tuple(cautions))
+    headline, reasons = headlines[grade], list(_reasons(chosen, why))
+    if facts.has_dominant_column and facts.dominant is not None and not scaled:
+        column, part = facts.dominant
+        reasons.insert(0, headline)
+        headline = (
+            f"Column {column} has {part:.1%} of the variance, so the maps show little else. If the "
+            "units differ, make the report again with --scale (in Python scale=True)."
+        )
+    cautions = tuple(_cautions(chosen, graph, dimension))
+    return Verdict(name, grade, headline, tuple(reasons), cautions)
 
 
 def trust_grade(each: MethodMap) -> str:
@@ -126,9 +136,13 @@ def _flaws(each: MethodMap) -> list[str]:
         found.append("a few rows hold most of the variance of a coordinate")
     if is_redundant(each):
         found.append("a coordinate is almost a function of the one before it")
-    if each.stability is not None and each.stability.verdict == "unstable":
+    if _is_unstable(each) and type(each.estimator).__name__ not in _NEIGHBORS_ONLY:
         found.append("it changes if some rows are left out")
     return found
+
+
+def _is_unstable(each: MethodMap) -> bool:
+    return each.stability is not None and each.stability.verdict == "unstable"
 
 
 def _reasons(each: MethodMap, why: str) -> Iterator[str]:
@@ -148,15 +162,6 @@ def _reasons(each: MethodMap, why: str) -> Iterator[str]:
         yield (
             f"{metrics['label_accuracy']:.0%} of the rows have the label of most of their "
             f"neighbors on it, in the data {metrics['label_accuracy_in_data']:.0%}."
-        )
-
-
-def _about_dominant_column(facts: DataFacts, scaled: bool) -> Iterator[str]:
-    if facts.has_dominant_column and not scaled:
-        assert facts.dominant is not None
-        yield (
-            f"All this is about column {facts.dominant[0]}, which has {facts.dominant[1]:.1%} of "
-            "the variance; the others hardly matter."
         )
 
 
@@ -188,6 +193,8 @@ def _cautions(
             f"{doubtful:.0%} of the rows have many false neighbors on the map: color the maps "
             "by trustworthiness to see which."
         )
+    if _is_unstable(each) and kind in _NEIGHBORS_ONLY:
+        yield "Where clusters are on the map is due to chance: it changes if rows are left out."
     if each.stability is not None and each.stability.verdict == "mostly stable":
         yield "Fine structure may be due to chance: it changes if some rows are left out."
     count = 0 if each.embedding is None else each.embedding.shape[1]

@@ -1,5 +1,13 @@
 """Small parts of sentences."""
 
+FILLED_IN = {
+    "median": "the median of the column",
+    "mean": "the mean of the column",
+    "frequent": "the most frequent value of the column",
+    "zero": "zero",
+}
+"""What is put for missing values, by the name of the option."""
+
 
 def counted(n: int, one: str, many: str | None = None) -> str:
     """A number with what it counts: ``1 row``, ``2 rows``.
