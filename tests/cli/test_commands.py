@@ -260,6 +260,14 @@ def test_methods_and_info(run, folder):
     assert "embed" in run()[0]
 
 
+def test_information_from_a_file_cannot_control_the_terminal(run):
+    model = manifoldry.PCA().fit(X)
+    manifoldry.save(model, "odd.model", facts={"input": "\x1b[2J\x07cleared", "\x1b]0;x": 1})
+    out, _ = run("info", "odd.model")
+    assert "?[2J?cleared" in out
+    assert "\x1b" not in out
+
+
 def test_every_method_of_the_list_exists(run):
     from manifoldry.cli.methods import METHODS
 

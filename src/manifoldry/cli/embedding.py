@@ -100,21 +100,24 @@ def _write(
     """The files by what they contain; the map is written first, since it took the time."""
     table = data.table
     embedding = fit.model.embedding_
-    files = {"map": write_map(path, embedding, table, method=method.key)}
+    with console.working(f"writing {path}"):
+        files = {"map": write_map(path, embedding, table, method=method.key)}
     if ctx.params["save_model"]:
         facts: dict[str, Any] = {"method": method.key, "input": str(data.file)}
         if table.names is not None:
             facts["feature_names"] = list(table.names)
         model = joined(data.steps, method.key, fit.model)
         try:
-            files["model"] = save(model, path.with_suffix(".model"), facts=facts)
+            with console.working("saving the model"):
+                files["model"] = save(model, path.with_suffix(".model"), facts=facts)
         except UnsavableError as error:
             console.note(f"the model is not saved: {error}")
     if ctx.params["picture"]:
         title = f"{method.class_name} of {table.n} rows"
-        files["picture"] = draw_map(
-            path.with_suffix(".png"), embedding, table, title, data.image_cmap
-        )
+        with console.working("drawing the picture"):
+            files["picture"] = draw_map(
+                path.with_suffix(".png"), embedding, table, title, data.image_cmap
+            )
     files["run"] = write_run(path, ctx, method=method.name)
     return files
 
