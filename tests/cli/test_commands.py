@@ -515,3 +515,14 @@ def test_isomap_of_many_rows_has_landmarks(capsys):
     assert "500 landmarks" in capsys.readouterr().err
     assert suited_to_size(manifoldry.Isomap(n_landmarks=9), 6000, console).n_landmarks == 9
     assert suited_to_size(manifoldry.Isomap(), 4000, console).n_landmarks is None
+
+
+def test_maps_of_many_rows_are_assessed_from_fewer(run, monkeypatch):
+    from manifoldry.cli import choice
+
+    monkeypatch.setattr(choice, "_RANKED_PAIRS", 150 * 60)
+    monkeypatch.setattr(choice, "_LEAST_SAMPLE", 20)
+    result = found(run, "embed", "iris.csv", "-m", "pca", "--no-picture")
+    assert "metrics of 150 rows are estimated from 60 of them" in result["notes"]
+    expected = manifoldry.assess(X, manifoldry.PCA().fit(X), sample=60, random_state=0).metrics
+    assert result["metrics"]["trustworthiness"] == pytest.approx(expected["trustworthiness"])

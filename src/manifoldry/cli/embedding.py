@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from manifoldry import assess
-from manifoldry.cli.choice import default_method, suited_to_size
+from manifoldry.cli.choice import assessed_rows, default_method, suited_to_size
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import InterruptedFitError
 from manifoldry.cli.fitting import FittedMap, fit_estimator
@@ -126,9 +126,10 @@ def _assessment(model: Any, X: Any, table: Table, seed: int, console: Console) -
     """The assessment; None, with a note, for maps that have too few points for one."""
     labels = usable_labels(table, console)
     metric = model.get_params().get("metric", "euclidean")
+    sample = assessed_rows(table.n, console)
     try:
         with console.working("assessing the map"):
-            return assess(X, model, labels, metric=metric, random_state=seed)
+            return assess(X, model, labels, metric=metric, sample=sample, random_state=seed)
     except ValueError as error:
         console.note(f"the map is not assessed: {error}")
         return None

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from manifoldry import assess, compare, estimate_dimension
-from manifoldry.cli.choice import suited_to_size
+from manifoldry.cli.choice import assessed_rows, suited_to_size
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.cli.inputs import check_output, output_path, read_prepared, usable_labels
@@ -40,8 +40,9 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
         if len(embeddings) < len(names) + len(maps):
             raise UsageError("methods and files of maps must have different names to be compared")
         labels = usable_labels(read.table, console)
+        sample = assessed_rows(read.table.n, console)
         with console.working(f"comparing {', '.join(embeddings)}"):
-            found = compare(read.X, embeddings, labels, random_state=params["seed"])
+            found = compare(read.X, embeddings, labels, sample=sample, random_state=params["seed"])
         files = {}
         if params["picture"]:
             files["picture"] = draw_comparison(path, found, read.table)
@@ -57,8 +58,11 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
         read = read_prepared(data, ctx.params, console)
         embedding = _read_map(map_file, read.table, ctx.params["map_key"])
         labels = usable_labels(read.table, console)
+        sample = assessed_rows(read.table.n, console)
         with console.working("assessing the map"):
-            found = assess(read.X, embedding, labels, random_state=ctx.params["seed"])
+            found = assess(
+                read.X, embedding, labels, sample=sample, random_state=ctx.params["seed"]
+            )
         result = {"command": "assess", "n_samples": read.table.n, "metrics": found.metrics,
                   "pca": found.baseline, "summary": found.summary}  # fmt: skip
         files = {}
