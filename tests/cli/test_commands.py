@@ -273,6 +273,14 @@ def test_methods_and_info(run, folder):
     assert "embed" in run()[0]
 
 
+def test_information_from_a_file_cannot_control_the_terminal(run):
+    model = manifoldry.PCA().fit(X)
+    manifoldry.save(model, "odd.model", facts={"input": "\x1b[2J\x07cleared", "\x1b]0;x": 1})
+    out, _ = run("info", "odd.model")
+    assert "?[2J?cleared" in out
+    assert "\x1b" not in out
+
+
 def test_every_method_of_the_list_exists(run):
     from manifoldry.methods.catalog import METHODS
 
@@ -562,3 +570,14 @@ def test_isomap_of_many_rows_has_landmarks(capsys):
     assert "500 landmarks" in capsys.readouterr().err
     assert suited_to_size(manifoldry.Isomap(n_landmarks=9), 6000, console.note).n_landmarks == 9
     assert suited_to_size(manifoldry.Isomap(), 4000, console.note).n_landmarks is None
+
+
+def test_maps_of_many_rows_are_assessed_from_fewer(run, monkeypatch):
+    from manifoldry.methods import choice
+
+    monkeypatch.setattr(choice, "_RANKED_PAIRS", 150 * 60)
+    monkeypatch.setattr(choice, "_LEAST_SAMPLE", 20)
+    result = found(run, "embed", "iris.csv", "-m", "pca", "--no-picture")
+    assert "metrics of 150 rows are estimated from 60 of them" in result["notes"]
+    expected = manifoldry.assess(X, manifoldry.PCA().fit(X), sample=60, random_state=0).metrics
+    assert result["metrics"]["trustworthiness"] == pytest.approx(expected["trustworthiness"])
