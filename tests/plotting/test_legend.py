@@ -52,6 +52,13 @@ def test_a_complete_legend_is_inside_the_figure_and_leaves_room_for_the_map(coun
     assert min(ax.bbox.size) > 4 * ax.figure.dpi
 
 
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_long_names_are_inside_the_figure(dimensions):
+    names = np.array(["CD8+/CD45RA+ Naive Cytotoxic T cells", "CD34+"])[np.arange(400) % 2]
+    ax = plot_embedding(np.c_[Y, Y[:, :1]][:, :dimensions], names)
+    assert_inside(ax, ax.get_legend(), 2)
+
+
 @pytest.mark.parametrize("count", [26, 200])
 def test_the_legend_of_a_grid_covers_no_panel(count):
     axes = plot_grid({"one": Y, "another": Y}, labels(count), legend=True)
