@@ -91,6 +91,19 @@ def test_the_legend_of_given_axes_is_inside_the_figure(size, layout):
     assert shown[-1].startswith("and ") if size == (3, 3) else len(shown) == 26
 
 
+def test_axes_shrink_once_and_only_without_room():
+    _, one = plt.subplots(figsize=(12, 8))
+    before = one.get_position().bounds
+    plot_embedding(Y, labels(5), ax=one)
+    assert one.get_position().bounds == before
+    _, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
+    plot_embedding(Y, labels(5), ax=left)
+    first = left.get_position().bounds
+    plot_embedding(Y + 1, labels(5), ax=left)
+    assert left.get_position().bounds == first
+    assert left.get_legend().get_window_extent().x1 <= right.bbox.x0
+
+
 def test_axes_with_a_position_make_room_too():
     figure = plt.figure(figsize=(3, 3))
     ax = figure.add_axes((0.1, 0.1, 0.85, 0.8))

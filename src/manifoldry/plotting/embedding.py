@@ -68,7 +68,8 @@ def plot_embedding(
     components : sequence of int, default=None
         Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None
-        Axes to draw on; None makes a new figure. Three columns need ``projection="3d"``.
+        Axes to draw on; None makes a new figure. Three columns need ``projection="3d"``. If there
+        is no room for a legend beside them, and their figure has no layout engine, they shrink.
     title : str, default=None
         Title of the axes.
     color_label : str, default=None
