@@ -52,6 +52,13 @@ def test_a_complete_legend_is_inside_the_figure_and_leaves_room_for_the_map(coun
     assert min(ax.bbox.size) > 4 * ax.figure.dpi
 
 
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_long_names_are_inside_the_figure(dimensions):
+    names = np.array(["CD8+/CD45RA+ Naive Cytotoxic T cells", "CD34+"])[np.arange(400) % 2]
+    ax = plot_embedding(np.c_[Y, Y[:, :1]][:, :dimensions], names)
+    assert_inside(ax, ax.get_legend(), 2)
+
+
 @pytest.mark.parametrize("count", [26, 200])
 def test_the_legend_of_a_grid_covers_no_panel(count):
     axes = plot_grid({"one": Y, "another": Y}, labels(count), legend=True)
@@ -82,6 +89,19 @@ def test_the_legend_of_given_axes_is_inside_the_figure(size, layout):
     assert ax.bbox.width > 0.35 * figure.bbox.width
     shown = texts(ax.get_legend())
     assert shown[-1].startswith("and ") if size == (3, 3) else len(shown) == 26
+
+
+def test_axes_shrink_once_and_only_without_room():
+    _, one = plt.subplots(figsize=(12, 8))
+    before = one.get_position().bounds
+    plot_embedding(Y, labels(5), ax=one)
+    assert one.get_position().bounds == before
+    _, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
+    plot_embedding(Y, labels(5), ax=left)
+    first = left.get_position().bounds
+    plot_embedding(Y + 1, labels(5), ax=left)
+    assert left.get_position().bounds == first
+    assert left.get_legend().get_window_extent().x1 <= right.bbox.x0
 
 
 def test_axes_with_a_position_make_room_too():

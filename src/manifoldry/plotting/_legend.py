@@ -169,10 +169,13 @@ def style_colorbar(bar: Any, label: str | None) -> None:
 
 
 def _make_room_for(ax: Any, legend: Any, most: float = 0.6) -> None:
-    """Shrink axes whose figure does not arrange its parts, so that the legend is inside it."""
-    if ax.figure.get_layout_engine() is None:
-        fraction = legend.get_window_extent().width / ax.bbox.width
-        make_room(ax, min(fraction, most), "right")
+    """Shrink axes without room for the legend, if their figure does not arrange its parts."""
+    if ax.figure.get_layout_engine() is not None:
+        return
+    box = legend.get_window_extent()
+    others = [each for each in ax.figure.axes if each is not ax and each.get_visible()]
+    if box.x1 > ax.figure.bbox.x1 or any(box.overlaps(each.bbox) for each in others):
+        make_room(ax, min(box.width / ax.bbox.width, most), "right")
 
 
 def _rows(height: float) -> int:

@@ -68,7 +68,8 @@ def plot_embedding(
     components : sequence of int, default=None
         Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None
-        Axes to draw on; None makes a new figure. Three columns need ``projection="3d"``.
+        Axes to draw on; None makes a new figure. Three columns need ``projection="3d"``. If there
+        is no room for a legend beside them, and their figure has no layout engine, they shrink.
     title : str, default=None
         Title of the axes.
     color_label : str, default=None
@@ -125,9 +126,10 @@ def plot_embedding(
     beside = legend_width(coloring, legend, height) if with_legend else 0.0
     ax = axes_or_new(ax, dimensions=dimensions, size=(width + beside, height))
     coloring = coloring.on(ax)
+    if is_new and dimensions > 1:
+        ax.set_anchor("W")  # beside a legend of any width
     if is_new and dimensions == 2:
-        ax.set_box_aspect(1)  # whatever the width of the legend
-        ax.set_anchor("W")
+        ax.set_box_aspect(1)
     markers = {"cmap": cmap, "size": size, "alpha": alpha, "rasterized": rasterized}
     draw = {1: _draw_line, 2: _draw_plane, 3: _draw_space}[dimensions]
     drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, **markers)
