@@ -136,6 +136,7 @@ def use_commands(X, y, X_new, y_new, folder, run=manifoldry):
     label = ("--label", "digit", "--output")
     run("embed", f"{folder}/digits.csv", *label, f"{folder}/map.csv")
     run("transform", f"{folder}/map.model", f"{folder}/unseen.csv", *label, f"{folder}/placed.csv")
+    run("report", f"{folder}/digits.csv", "--refits", "0", *label, f"{folder}/report.html")
     return sorted(folder.iterdir())
 
 

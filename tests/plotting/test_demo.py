@@ -38,11 +38,13 @@ def test_the_commands_of_the_demo_write_a_map_and_the_positions_of_unseen_digits
     folder = tmp_path / "demo"
 
     def run(*words):
-        assert main([*words, "--method", "pca"] if words[0] == "embed" else words) == 0
+        assert main(words if words[0] == "transform" else [*words, "--method", "pca"]) == 0
 
     files = demo["use_commands"](X[:150], y[:150], X[150:170], y[150:170], folder, run)
     assert "map: " in capsys.readouterr().out
-    assert {"digits.csv", "map.csv", "map.png", "map.model"} <= {file.name for file in files}
+    assert {"digits.csv", "map.csv", "map.png", "map.model", "report.html"} <= {
+        file.name for file in files
+    }
     found = read_table(folder / "placed.csv", ColumnChoice(labels=("digit",)))
     assert found.X.shape == (20, 3)  # two coordinates and the novelty
     assert list(found.labels["digit"].astype(int)) == list(y[150:170])
