@@ -178,8 +178,8 @@ def main():
 
 def unroll():
     """Compare embeddings of a Swiss roll with its true coordinates."""
-    X, truth = make_swiss_roll(1500, random_state=0)
-    print("\nA Swiss roll of 1500 points: error relative to the true sheet after a similarity")
+    X, truth = make_swiss_roll(1000, random_state=0)
+    print("\nA Swiss roll of 1000 points: error relative to the true sheet after a similarity")
     for name, model in SHEET_METHODS.items():
         print(f"{name:28}{procrustes(model.fit_transform(X), truth).error:>16.1%}", flush=True)
 
