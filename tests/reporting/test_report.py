@@ -303,8 +303,9 @@ def test_the_code_makes_the_same_map_of_data_in_memory(tmp_path):
     X = np.abs(np.random.default_rng(0).normal(size=(60, 4)))
     frame = pandas.DataFrame(X, columns=list("abcd")).assign(kind=np.arange(60) % 3, text="x")
     arrays = X, X.astype(np.float32), (9 * X).astype(np.int8), X.tolist()
-    for data in (*arrays, sparse.coo_array(X), Table(X), frame):
-        options = {"labels": "kind"} if data is frame else {}
+    frames = frame, pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+    for data in (*arrays, sparse.coo_array(X), Table(X), *frames):
+        options = {"labels": "kind"} if any(data is each for each in frames) else {}
         report = manifoldry.report(
             data, tmp_path / "a.html", methods=["pca"], log1p=True, max_rows=50, n_refits=0,
             **options,
@@ -339,13 +340,19 @@ def test_of_many_rows_a_stated_sample_is_mapped_and_drawn(tmp_path, monkeypatch)
     monkeypatch.setattr("manifoldry.reporting.page_maps.MOST_DRAWN", 40)
     X = np.random.default_rng(0).normal(size=(300, 3))
     X[5, 0] = np.nan
-    found, text = made(X, tmp_path, max_rows=100)
+    found, text = made(X, tmp_path, max_rows=100, labels=np.arange(300) % 7)
     assert (found.facts.n_rows, found.facts.n_examined) == (300, 100)
     assert found.facts.missing.rows == (5,)  # of all rows
     data = drawn(text)
     assert len(data["rows"]) == len(data["maps"][0]["x"]) == 40
     numbers = np.array([int(name.split()[1]) - 1 for name in data["rows"]])
     assert set(numbers) <= set(found.rows)
+    colors = data["colorings"][0]
+    drawn_labels = [int(colors["classes"][code]["name"]) for code in colors["codes"]]
+    assert drawn_labels == (numbers % 7).tolist()
+    trust = dict(zip(found.rows, found.maps[0].trust, strict=True))
+    expected = [trust[number] for number in numbers]
+    np.testing.assert_allclose(data["maps"][0]["trust"], expected, atol=0.0051)
     page = Page(text).text
     assert "40 of 100 rows, chosen at random, are drawn" in page
     assert "based on 100 rows, chosen at random" in page

@@ -796,5 +796,21 @@ FAULTS = [
     Fault("cli/run_file.py", "a run file forgets parameters",
           'options["settings"] = [f"{name}={value}" for name, value in settings.items()]',
           "pass"),
+    # ---- the report
+    Fault("reporting/html.py", "names become HTML",
+          "return html.escape(_printable(str(part)))",
+          "return str(part)"),
+    Fault("reporting/html.py", "a label ends the script",
+          'for sign in "<>&":',
+          'for sign in "":'),
+    Fault("reporting/reproduce.py", "the code forgets the steps before the method",
+          "parts = [*(step for _, step in self.steps), each.estimator]",
+          "parts = [each.estimator]"),
+    Fault("reporting/verdict.py", "flawed maps are recommended",
+          "sound = [each for each in usable if not _flaws(each)] or usable",
+          "sound = usable"),
+    Fault("reporting/drawing.py", "labels of other rows are drawn",
+          '"codes": coloring.codes[drawn].tolist(),',
+          '"codes": coloring.codes[: len(drawn)].tolist(),'),
 ]
 # fmt: on

@@ -72,7 +72,9 @@ def _header(title: str, results: Results) -> Html:
     if results.recipe.source.arguments is not None:  # else the title says it
         about += [f"{facts.n_rows:,} rows", f"{facts.n_columns:,} features"]
     names = [each.name for each in facts.labels]
-    if names:
+    if names == ["label"]:  # that were passed without a name
+        about.append("with labels")
+    elif names:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         about.append(f"label{'s' * (len(names) > 1)}: {', '.join(names[:3])}{more}")
     links = [element("li", element("a", text, href=f"#{key}")) for key, text in _SECTIONS.items()]

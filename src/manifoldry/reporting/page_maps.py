@@ -162,15 +162,21 @@ def _stability_text(results: Results) -> str:
 
 def _redundancy(made: list[MethodMap]) -> Html | None:
     rows = [
-        [each.name, ", ".join(number(value) for value in each.redundancy),
-         "a coordinate repeats those before it" if min(each.redundancy) < LIMITS.redundant
-         else "each coordinate shows something new"]
-        for each in made if len(each.redundancy) > 1
-    ]  # fmt: skip
+        [
+            each.name,
+            ", ".join(number(value) for value in each.redundancy),
+            "redundant" if min(each.redundancy) < LIMITS.redundant else "not redundant",
+        ]
+        for each in made
+        if len(each.redundancy) > 1
+    ]
     if not rows:
         return None
-    head = ["map", "unpredictable part of each coordinate", "so"]
-    return html_table("Redundancy of spectral coordinates", head, rows)
+    caption = (
+        "Redundancy of spectral coordinates: the part of each that those before it do not predict; "
+        f"below {LIMITS.redundant} a coordinate repeats them"
+    )
+    return html_table(caption, ["map", "each coordinate", "verdict"], rows, class_="compact")
 
 
 def trust_section(results: Results) -> Html:
