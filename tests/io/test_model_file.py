@@ -244,6 +244,13 @@ def test_forged_arrays_are_refused(path, change):
         mf.load(path)
 
 
+def test_arrays_that_overlap_are_refused(path):
+    """Checksums of many large arrays at one place could take hours."""
+    forge(path, lambda header: header["arrays"].insert(0, dict(header["arrays"][0])))
+    with pytest.raises(DamagedModelError, match="not at its place"):
+        mf.load(path)
+
+
 def test_bytes_after_the_arrays_are_refused(path):
     path.write_bytes(path.read_bytes() + b"PK")
     with pytest.raises(DamagedModelError, match="more bytes than its arrays"):
