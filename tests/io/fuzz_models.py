@@ -174,6 +174,7 @@ class Watch:
 
 
 def outcome(path, X, watch):
+    faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # loops that no timer interrupts
     try:
         with time_limit():
             watch.active = True

@@ -251,6 +251,16 @@ def test_arrays_that_overlap_are_refused(path):
         mf.load(path)
 
 
+def test_numbers_that_are_not_finite_are_an_ordinary_error(X, tmp_path):
+    """LAPACK would search for their singular vectors for ever."""
+    model = mf.LTSA(n_neighbors=8).fit(X)
+    Z = model.transform(X[:3] + 0.01)
+    model = mf.load(mf.save(model, tmp_path / "ltsa.model"))
+    model.extension_.graph.index.X[5] = np.inf
+    with pytest.raises(ValueError, match="not finite"):
+        model.inverse_transform(Z)
+
+
 def test_bytes_after_the_arrays_are_refused(path):
     path.write_bytes(path.read_bytes() + b"PK")
     with pytest.raises(DamagedModelError, match="more bytes than its arrays"):

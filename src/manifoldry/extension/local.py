@@ -215,6 +215,8 @@ class LocalAffine(LocalWeights):
         center = coordinates.mean(axis=1)
         centered = (coordinates - center[:, None, :]) / self._unit
         L = min(self.embedding.shape[1], *centered.shape[1:])
+        if not np.isfinite(centered).all():  # LAPACK might never return
+            raise ValueError("the training data of the model are not finite; fit it again")
         axes = np.linalg.svd(centered, full_matrices=False)[2][:, :L].transpose(0, 2, 1)
         return centered @ axes, center, axes
 
