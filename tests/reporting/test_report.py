@@ -136,7 +136,7 @@ def test_small_parts_are_named(tmp_path):
     found, text = made(X, tmp_path)
     assert found.graph.sizes == (1089, 11)
     assert found.graph.separate == tuple(range(11))
-    assert "2 separate parts of 1,089, 11 rows" in Page(text).text
+    assert "in 2 separate parts; they have 1,089, 11 rows" in Page(text).text
 
 
 def test_scales_are_judged_from_the_variance(tmp_path):
@@ -187,7 +187,7 @@ def test_the_page_says_what_was_found(usual):
         assert sentence in page
     assert "3 values are missing (0.5%), in 3 rows and 2 columns" in page
     assert "row 8 (r7) repeats row 4 (r3)" in page
-    assert "the rows are in 2 separate parts of 60, 60 rows" in page
+    assert "in 2 separate parts; they have 60, 60 rows" in page
     assert "per_point" not in page  # a hint for Python
     assert report.results.verdict.headline in str(report)
 

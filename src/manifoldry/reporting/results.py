@@ -88,7 +88,8 @@ class Results:
 
     def row_name(self, row: int) -> str:
         """Name of a row of the data."""
-        return self.recipe.source.table.row_name(row)
+        name = self.recipe.source.table.row_name(row)
+        return name if len(name) <= 72 else f"{name[:70]}…)"
 
     def summary(self) -> dict[str, Any]:
         """The findings as numbers and texts, for ``--json``."""
