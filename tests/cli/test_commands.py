@@ -201,12 +201,25 @@ def test_dimension(run):
     assert result["dimension"] == manifoldry.estimate_dimension(X, random_state=0).dimension
 
 
-def test_columns_of_other_units_are_noted(run, folder):
+def test_columns_of_other_units_are_standardized(run, folder):
     (folder / "units.csv").write_text("\n".join(rows(X * [1000, 1, 1, 1])))
-    _, err = run("embed", "units.csv", "-m", "pca", *ONLY_MAP)
+    embed = "embed", "units.csv", "-m", "pca", *ONLY_MAP, "-o"
+    _, err = run(*embed, "auto.npy")
     assert any("'sepal_length' has 100.0% of the variance" in line for line in err)
-    _, err = run("embed", "units.csv", "-m", "pca", "--scale", *ONLY_MAP)
-    assert not any("of the variance" in line for line in err)
+    for option in "--scale", "--no-scale":
+        _, err = run(*embed, f"with{option}.npy", option)
+        assert not any("of the variance" in line for line in err)
+    again = run("embed", "--run", "auto.run.toml", "-o", "again.npy")[1]
+    assert not any("of the variance" in line for line in again)  # the file has the decision
+    auto, scaled, kept, repeated = (
+        np.load(folder / f"{name}.npy")
+        for name in ("auto", "with--scale", "with--no-scale", "again")
+    )
+    assert np.array_equal(auto, scaled)
+    assert np.array_equal(auto, repeated)
+    expected = manifoldry.PCA(2).fit_transform(StandardScaler().fit_transform(X * [1000, 1, 1, 1]))
+    assert np.allclose(auto, expected, atol=1e-10)
+    assert np.allclose(kept, manifoldry.PCA(2).fit_transform(X * [1000, 1, 1, 1]))
     _, err = run("embed", "iris.csv", "-m", "pca", *ONLY_MAP)
     assert not any("of the variance" in line for line in err)
 
@@ -329,13 +342,21 @@ def test_a_model_that_cannot_be_saved_is_noted(run, folder, monkeypatch):
     assert set(result["files"]) == {"map", "picture", "run"}
 
 
-def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder):
+@pytest.fixture
+def ctrl_c():
+    """Raise what Ctrl-C does, also in processes in the background, which shells keep from it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder, ctrl_c):
     from manifoldry.cli import fitting
     from manifoldry.optimize import Callback
 
     def interrupt(iterate):
         if iterate.step.iteration == 40:
-            signal.raise_signal(signal.SIGINT)
+            ctrl_c()
 
     monkeypatch.setattr(fitting, "Callback", lambda **options: Callback(interrupt, **options))
     result = found(run, "embed", "iris.csv", "-m", "tsne", code=130)
@@ -354,13 +375,10 @@ def test_a_missing_extra_is_named_before_the_fit(run, monkeypatch):
     ]
 
 
-def test_ctrl_c_before_there_is_a_map(run, monkeypatch):
+def test_ctrl_c_before_there_is_a_map(run, monkeypatch, ctrl_c):
     from manifoldry.cli import inputs
 
-    def interrupt(*arguments, **options):
-        signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(inputs, "read_table", interrupt)
+    monkeypatch.setattr(inputs, "read_table", lambda *arguments, **options: ctrl_c())
     _, err = run("embed", "iris.csv", code=130)
     assert err == ["manifoldry: error: interrupted; no unfinished file was left behind"]
 

@@ -28,6 +28,9 @@ def test_new_points_have_the_same_bits(method, fitted, saved, X, X_new):
 
 def test_all_attributes_come_back(method, fitted, saved):
     model = fitted(method)
+    for name in dir(type(model)):  # some properties keep what they compute
+        if isinstance(getattr(type(model), name), property):
+            getattr(model, name, None)
     same = saved(model)
     assert vars(same).keys() == vars(model).keys()
     assert repr(same) == repr(model)

@@ -88,7 +88,7 @@ def usual(csv, tmp_path_factory):
     """The report on the faulty file with usual options, but fewer methods and refits."""
     path = tmp_path_factory.mktemp("report") / "faulty.html"
     methods = ["pca", "laplacian-eigenmaps", "isomap"]
-    report = manifoldry.report(csv, path, methods=methods, n_refits=2)
+    report = manifoldry.report(csv, path, methods=methods, n_refits=2, scale=False)
     return report, path.read_text(encoding="utf-8")
 
 
@@ -120,7 +120,7 @@ def test_connectivity_is_that_of_the_data(usual):
 
 
 def test_missing_values_are_filled_in_as_asked(csv, tmp_path):
-    found, text = made(csv, tmp_path, impute="mean")
+    found, text = made(csv, tmp_path, impute="mean", scale=False)
     X = np.where(np.isnan(faulty()), np.nanmean(faulty(), axis=0), faulty())
     with ignoring(ManifoldryWarning):  # about the outlier
         expected = manifoldry.PCA(2, random_state=0).fit_transform(X)
@@ -149,7 +149,21 @@ def test_scales_are_judged_from_the_variance(tmp_path):
     assert "Column column 1 has 100.0% of the variance" in text
     assert dominated.verdict.headline.startswith("Column column 1 has 100.0% of the variance")
     scaled, text = made(X * [1e3, 1, 1, 1], tmp_path, scale=True)
-    assert not any("column 1" in each for each in (scaled.verdict.headline, *scaled.advice))
+    assert "column 1" not in scaled.verdict.headline
+
+
+def test_named_columns_of_other_units_are_standardized(csv, tmp_path):
+    found, text = made(csv, tmp_path)
+    assert found.is_scaled
+    assert "'a' has" in found.notes[-1]
+    assert "They are standardized for the maps" in text
+    assert "--no-scale" in found.advice[0]
+    assert "--scale" in found.recipe.command(found.chosen).split()
+    kept, _ = made(csv, tmp_path, scale=False)
+    assert not kept.is_scaled
+    assert "--no-scale" in kept.recipe.command(kept.chosen)
+    table = read_table(csv, missing=True)
+    assert not made(table.X, tmp_path)[0].is_scaled  # without names
 
 
 def test_the_page_is_whole_and_needs_nothing_else(usual):

@@ -116,7 +116,7 @@ def _write(
         files["picture"] = draw_map(
             path.with_suffix(".png"), embedding, table, title, data.image_cmap
         )
-    files["run"] = write_run(path, ctx, method=method.name)
+    files["run"] = write_run(path, ctx, method=method.name, scale=data.scaled)
     return files
 
 

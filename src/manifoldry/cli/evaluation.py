@@ -46,7 +46,7 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
         files = {}
         if params["picture"]:
             files["picture"] = draw_comparison(path, found, read.table)
-        files["run"] = write_run(path, ctx)
+        files["run"] = write_run(path, ctx, scale=read.scaled)
         result = {"command": "compare", "n_samples": read.table.n, "metrics": found.metrics}
         console.finish(result, str(found), files)
 
@@ -65,7 +65,7 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
         files = {}
         if (path := ctx.params["output"]) is not None:
             files["points"] = _write_per_point(path, found, read.table)
-            files["run"] = write_run(path, ctx)
+            files["run"] = write_run(path, ctx, scale=read.scaled)
         console.finish(result, str(found), files)
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy import sparse
-
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
-from manifoldry.dimension.consensus import Consensus, column_fractions
 from manifoldry.io import ColumnChoice, Table, read_table
 from manifoldry.io.extras import optional_module
+from manifoldry.io.scales import decide_scale
 from manifoldry.methods.preprocessing import Preprocessing
 
 
@@ -61,28 +59,23 @@ class PreparedData(NamedTuple):
     X: Any
     image_cmap: str = "gray"
 
+    @property
+    def scaled(self) -> bool:
+        """Whether columns were standardized."""
+        return any(name == "scale" for name, _ in self.steps)
+
 
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
-    """The data of a file after the steps that the parameters of a command ask for."""
+    """The data of a file after the steps that the parameters of a command ask for.
+
+    Columns whose units differ are standardized unless the parameters decide about it.
+    """
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    if not (params["scale"] or params["log1p"]):
-        _note_dominant_column(table, console)
-    return PreparedData(path, table, *Preprocessing.of(params).fit(table.X, console.note))
-
-
-def _note_dominant_column(table: Table, console: Console, most: int = 10_000) -> None:
-    """Say if one feature has nearly all the variance, as when units differ."""
-    X: Any = table.X
-    X = X[:: max(1, table.n // most)]
-    if table.names is None or sparse.issparse(X) or not np.isfinite(X).all():
-        return
-    fractions = column_fractions(X)
-    top = int(fractions.argmax())
-    if X.shape[1] > 2 and fractions[top] > Consensus.max_column_fraction:
-        console.note(
-            f"column {table.names[top]!r} has {fractions[top]:.1%} of the variance, so distances "
-            "depend on little else; if units differ, standardize the columns with --scale"
-        )
+    steps = Preprocessing.of(params)
+    if "metric=precomputed" in (params.get("settings") or ()):  # distances have one unit
+        steps = replace(steps, scale=bool(steps.scale))
+    steps = decide_scale(steps, table, console.note)
+    return PreparedData(path, table, *steps.fit(table.X, console.note))
 
 
 def divided_names(text: str) -> tuple[str, ...]:

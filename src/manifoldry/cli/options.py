@@ -77,9 +77,12 @@ Log1p = Annotated[
     bool, typer.Option("--log1p", help="Take log(1 + x), for counts.", rich_help_panel=_BEFORE)
 ]
 Scale = Annotated[
-    bool,
-    typer.Option("--scale", help="Standardize columns, if units differ.", rich_help_panel=_BEFORE),
-]
+    bool | None,
+    typer.Option(
+        "--scale/--no-scale", help="Standardize columns; by default if units differ.",
+        rich_help_panel=_BEFORE, show_default=False,
+    ),
+]  # fmt: skip
 Components = Annotated[
     int | None,
     typer.Option(
@@ -200,7 +203,7 @@ Traceback = Annotated[
 # Options of many commands, by the names of their parameters, with their defaults.
 COLUMNS = {"columns": (Features, None), "labels": (Labels, None), "row_names": (RowNames, None),
            "drop": (Drop, None), "delimiter": (Delimiter, None), "key": (Key, None)}  # fmt: skip
-PREPROCESSING = {"impute": (ImputeOption, None), "log1p": (Log1p, False), "scale": (Scale, False),
+PREPROCESSING = {"impute": (ImputeOption, None), "log1p": (Log1p, False), "scale": (Scale, None),
                  "pca": (Components, None)}  # fmt: skip
 RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "run": (RunFile, None)}
 ANSWER = {"json": (Json, False), "traceback": (Traceback, False)}

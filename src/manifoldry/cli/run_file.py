@@ -24,10 +24,10 @@ _INPUTS = {"data", "model", "map_file", "maps"}
 def write_run(output: Path, ctx: typer.Context, **resolved: Any) -> Path:
     """Write the options of a command beside its output.
 
-    Options that the command `resolved` replace those that were given.
+    Options of the command that were `resolved` replace those that were given.
     """
     path = output.with_suffix(".run.toml")
-    options = {k: v for k, v in ctx.params.items() if k not in _NOT_KEPT} | resolved
+    options = {k: resolved.get(k, v) for k, v in ctx.params.items() if k not in _NOT_KEPT}
     options["output"] = output
     settings = parse_settings(options.pop("settings", None) or ())
     lines = [

@@ -74,6 +74,7 @@ _OURS = {
     "nonredundant.estimator": "NonRedundant",
     "nonredundant.extension": "InterpolationPoints CorrectedExtension",
     "nonredundant.smoother": "KernelSmoother",
+    "objectives.bifurcation": "Bifurcation",
     "objectives.cell_list": "CellSums",
     "objectives.exact": "Exact",
     "objectives.factored_weights": "FactoredWeights",

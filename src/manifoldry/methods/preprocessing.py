@@ -25,8 +25,9 @@ class Preprocessing:
         What to put for missing values of a column.
     log1p : bool
         Whether to take log(1 + x), as for counts.
-    scale : bool
-        Whether to standardize columns to mean 0 and variance 1; sparse data keep their mean.
+    scale : bool or None
+        Whether to standardize columns to mean 0 and variance 1; sparse data keep their mean. None
+        leaves it open, see `decide_scale`.
     pca : int, optional
         Number of principal components.
     seed : int
@@ -35,7 +36,7 @@ class Preprocessing:
 
     impute: str | None = None
     log1p: bool = False
-    scale: bool = False
+    scale: bool | None = False
     pca: int | None = None
     seed: int = 0
 

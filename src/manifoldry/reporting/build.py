@@ -66,7 +66,7 @@ def report(
     *,
     impute: str = "median",
     log1p: bool = False,
-    scale: bool = False,
+    scale: bool | None = None,
     pca: int | None = None,
     n_components: int = 2,
     n_refits: int = 5,
@@ -95,8 +95,9 @@ def report(
         What to put for missing values of a column.
     log1p : bool, default=False
         Whether to take log(1 + x) first, for counts.
-    scale : bool, default=False
-        Whether to standardize the columns first, if their units differ.
+    scale : bool, default=None
+        Whether to standardize the columns first; by default if one of the columns, which must have
+        names, has nearly all the variance, as when units differ.
     pca : int, default=None
         Number of principal components to start from.
     n_components : int, default=2

@@ -96,7 +96,7 @@ def _checks(results: Results) -> Iterator[_Check]:
 
 def _scales(results: Results) -> _Check:
     facts = results.facts
-    done = " They are standardized for the maps." if _is_scaled(results) else ""
+    done = " They are standardized for the maps." if results.is_scaled else ""
     if facts.has_dominant_column and facts.dominant is not None:
         name, part = facts.dominant
         text = f"Column {name} has {part:.1%} of the variance of all {facts.n_columns} columns."
@@ -108,10 +108,6 @@ def _scales(results: Results) -> _Check:
         text = f"Standard deviations of the columns range from {low:.3g} to {high:.3g}."
         return _Check(not done, text + done)
     return _Check(False, "The columns have similar scales." + done)
-
-
-def _is_scaled(results: Results) -> bool:
-    return any(name == "scale" for name, _ in results.recipe.steps)
 
 
 def _missing_table(results: Results) -> Html | None:
