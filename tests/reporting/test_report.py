@@ -203,6 +203,7 @@ def test_the_page_says_what_was_found(usual):
     assert "row 8 (r7) repeats row 4 (r3)" in page
     assert "in 2 separate parts; they have 60, 60 rows" in page
     assert "per_point" not in page  # a hint for Python
+    assert "Coordinate 2 shows little but row 51 (r50), with" in page
     assert report.results.verdict.headline in str(report)
 
 

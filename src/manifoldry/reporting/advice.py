@@ -46,8 +46,8 @@ def _about_columns(facts: DataFacts, scaled: bool, impute: str | None) -> Iterat
         )
     if facts.constant:
         yield (
-            f"{counted(len(facts.constant), 'column is', 'columns are')} constant and "
-            "without effect on the maps; leave them out."
+            f"{counted(len(facts.constant), 'column is', 'columns are')} constant, without effect "
+            "on the maps: leave out what is constant."
         )
     if facts.missing.n_cells and impute is not None:
         yield (

@@ -63,7 +63,11 @@ class ChoiceRule:
         if all(trust_grade(each) == "poor" for each in sound):
             sound = [each for each in usable if trust_grade(each) != "poor"] or sound
         best = max(sound, key=_area)
-        chosen, why = best, "of the maps without a serious flaw it keeps most neighbors"
+        chosen, why = best, "it keeps most neighbors of all maps"
+        if len(sound) < len(usable):
+            why = "of the maps without a serious flaw it keeps most neighbors"
+        elif len(usable) == 1:
+            why = "it is the only map here"
         for each in sound:
             if each.method == suited.method and _area(each) >= _area(best) - self.nearly:
                 chosen, why = each, suited.reason
