@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: demo test test-slow lint types papers bench bench-quick bench-check clean
+.PHONY: demo test test-slow test-anndata lint types package papers bench bench-quick bench-check clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -20,12 +20,32 @@ test: $(READY)
 test-slow: $(READY)
 	$(PYTEST) -m slow $(ARGS)
 
+# What needs AnnData and scanpy. They do not take the newest pandas, so they have an environment of
+# their own, which finds all other packages in that of the other tests.
+ANNDATA := .venv-anndata
+SITE := import sysconfig; print(sysconfig.get_path("purelib"))
+
+test-anndata: $(ANNDATA)/.ready
+	PYTHONDONTWRITEBYTECODE= $(ANNDATA)/bin/python -m pytest -m "not slow" \
+	  -k "tl or annotated or anndata or h5ad or zarr" tests/tl tests/io \
+	  tests/cli/test_commands.py tests/contract/test_array_likes.py $(ARGS)
+
+$(ANNDATA)/.ready: $(READY)
+	$(PYTHON) -m venv $(ANNDATA)
+	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(SITE)')')" > \
+	  "$$($(ANNDATA)/bin/python -c '$(SITE)')/of_the_other_tests.pth"
+	$(ANNDATA)/bin/python -m pip install --quiet --disable-pip-version-check "manifoldry[test-anndata]"
+	touch $@
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: $(READY)
 	$(BIN)/mypy
+
+package: $(READY)
+	.ci/package.sh $(BIN)/python
 
 papers: $(READY)
 	for run in papers/*/run.py; do $(BIN)/python $$run || exit 1; done
@@ -48,4 +68,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-* benchmarks/.envs build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* benchmarks/.envs build dist demo demo.png .pytest_cache .mypy_cache .ruff_cache

@@ -1,8 +1,11 @@
 """Embed handwritten digits with every method, embed unseen ones, and decode positions into digits.
 
-Run with ``make demo``; it takes one to two minutes and writes ``demo.png``.
+Run with ``make demo``; it takes about a minute and writes ``demo.png``, and the files of some
+commands into the folder ``demo``.
 """
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from textwrap import fill
@@ -31,7 +34,9 @@ from manifoldry import (
     MaximumVarianceUnfolding,
 )
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.metrics import assess, coranking, procrustes, trustworthiness
+from manifoldry.exceptions import NoveltyWarning
+from manifoldry.io import Table, write_table
+from manifoldry.metrics import coranking, procrustes, trustworthiness
 from manifoldry.plotting import plot_walk
 
 METHODS = {
@@ -54,7 +59,6 @@ SHEET_METHODS = {
     "LTSA": LTSA(n_neighbors=12),
     "Hessian LLE": HessianLLE(),
     "Conformal eigenmaps": ConformalEigenmaps(),
-    "Unfolding": MaximumVarianceUnfolding(),
     "Unfolding, by landmarks": MaximumVarianceUnfolding(n_landmarks=100),
 }
 COLUMNS = 4
@@ -96,12 +100,14 @@ def draw(models, X, y, X_new, path):
             walk, model, y.astype(str), ax=ax, title=name, legend=legend, new_embedding=unseen
         )
         strip = figure.add_subplot(grid[2 * row + 1, column])
-        images = model.inverse_transform(walk.coordinates).reshape(-1, 8, 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoveltyWarning)  # the title says it
+            images = model.inverse_transform(walk.coordinates).reshape(-1, 8, 8)
         strip.imshow(np.hstack(list(images)), cmap="gray_r", vmin=0, vmax=16)
         strip.set_axis_off()
     figure.suptitle(
         "Embedded digits. Circles: unseen digits. Black: a walk along the data from a 0 to a 6; "
-        "below: images decoded along it"
+        "below: images decoded along it, extrapolated in gaps of the map"
     )
     temporary = path.with_suffix(".tmp.png")
     figure.savefig(temporary, dpi=60)
@@ -114,10 +120,36 @@ def typical_row(X, y, digit):
     return rows[np.linalg.norm(X[rows] - X[rows].mean(axis=0), axis=1).argmin()]
 
 
+def manifoldry(*words):
+    """Run the command `manifoldry`, as a user would in a terminal."""
+    print(f"$ manifoldry {' '.join(words)}\n", flush=True)
+    subprocess.run([sys.executable, "-m", "manifoldry", *words], check=True)
+    print(flush=True)
+
+
+def use_commands(X, y, X_new, y_new, folder, run=manifoldry):
+    """Embed a file of digits and a file of unseen ones with commands; return all files."""
+    folder.mkdir(exist_ok=True)
+    for name, rows, labels in (("digits", X, y), ("unseen", X_new, y_new)):
+        pixels = tuple(f"pixel{i}" for i in range(rows.shape[1]))
+        write_table(folder / f"{name}.csv", Table(rows, pixels, labels={"digit": labels}))
+    label = ("--label", "digit", "--output")
+    run("embed", f"{folder}/digits.csv", *label, f"{folder}/map.csv")
+    run("transform", f"{folder}/map.model", f"{folder}/unseen.csv", *label, f"{folder}/placed.csv")
+    run("report", f"{folder}/digits.csv", "--refits", "0", *label, f"{folder}/report.html")
+    return sorted(folder.iterdir())
+
+
 def main():
     X, y = load_digits(return_X_y=True)
-    X, X_new, y, y_new = train_test_split(X, y, test_size=360, random_state=0, stratify=y)
+    X, X_new, y, y_new = train_test_split(
+        X, y, train_size=1000, test_size=200, random_state=0, stratify=y
+    )
     print(f"{len(X)} digits of {X.shape[1]} pixels, {len(X_new)} unseen digits\n")
+    print("1. Commands, which need no Python code:\n")
+    files = use_commands(X, y, X_new, y_new, Path("demo"))
+    print("Files:", *files, sep="\n  ")
+    print("\n2. Python, with all methods:\n", flush=True)
     heads = f"{'trustworthiness':>16}{'kept':>7}{'unseen labels':>15}{'recovered':>11}{'fit, s':>8}"
     print(f"{'':28}{heads}")
     notes = []
@@ -127,7 +159,8 @@ def main():
         notes += [f"{name} warns: {each.message}" for each in given]
         print(
             f"{name:28}{quality['trust']:>16.3f}{quality['kept']:>7.2f}{quality['label']:>15.1%}"
-            f"{quality['recovered']:>11.1%}{quality['seconds']:>8.2f}"
+            f"{quality['recovered']:>11.1%}{quality['seconds']:>8.2f}",
+            flush=True,
         )
     print(
         "\ntrustworthiness: are neighbors in the embedding neighbors in the data? kept: area under "
@@ -137,20 +170,18 @@ def main():
     )
     for note in notes:
         print("\n" + fill(note, 99))
-    print("\nAssessment of one of them, Laplacian eigenmaps:\n")
-    print(assess(X, METHODS["Laplacian eigenmaps"], y))
     unroll()
     path = Path("demo.png").resolve()
     draw(METHODS, X, y, X_new, path)
-    print(f"\nPlot: {path}")
+    print(f"\nPlot of all methods: {path}")
 
 
 def unroll():
     """Compare embeddings of a Swiss roll with its true coordinates."""
-    X, truth = make_swiss_roll(1500, random_state=0)
-    print("\nA Swiss roll of 1500 points: error relative to the true sheet after a similarity")
+    X, truth = make_swiss_roll(1000, random_state=0)
+    print("\nA Swiss roll of 1000 points: error relative to the true sheet after a similarity")
     for name, model in SHEET_METHODS.items():
-        print(f"{name:28}{procrustes(model.fit_transform(X), truth).error:>16.1%}")
+        print(f"{name:28}{procrustes(model.fit_transform(X), truth).error:>16.1%}", flush=True)
 
 
 if __name__ == "__main__":

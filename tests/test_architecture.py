@@ -19,7 +19,8 @@ ROOT = pathlib.Path(manifoldry.__file__).parent
 ORDER = (
     *("exceptions", "util", "datasets", "neighbors", "affinity", "eigen", "objectives", "optimize"),
     *("extension", "base", "spectral", "iterative", "semidefinite", "density", "nonredundant"),
-    *("wrappers", "metrics", "dimension", "lie", "methods", "plotting", "io", "reporting", "cli"),
+    *("wrappers", "metrics", "dimension", "lie", "methods", "plotting", "io", "tl", "reporting"),
+    "cli",
 )
 # numba has no parameter for the class of its cache.
 NO_PUBLIC_WAY = {("util", "dispatcher._cache")}

@@ -70,6 +70,8 @@ def test_descriptions_of_parameters_are_written_once():
 def test_a_name_has_one_meaning():
     defined = defaultdict(set)
     for path, tree in TREES.items():
+        if path.parent.name == "tl":  # what functions of other packages do, on AnnData
+            continue
         for node in tree.body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
                 defined[node.name].add(str(path.relative_to(ROOT)))

@@ -108,6 +108,7 @@ _SUBMODULES = (
     "reporting",
     "semidefinite",
     "spectral",
+    "tl",
 )
 
 __all__ = ["__version__", *_EXPORTS, *_SUBMODULES]

@@ -172,6 +172,21 @@ def test_compare_methods_and_maps(run, folder):
     assert options["maps"] == [str(folder / "mine.csv")]
 
 
+def test_compare_with_parameters_of_each_method(run, folder):
+    options = ["--set", "isomap.n_neighbors=20", "--set", "n_neighbors=12", "--no-picture"]
+    methods = ["-m", "isomap", "-m", "ltsa", "-m", "pca"]
+    first = found(run, "compare", "iris.csv", *methods, *options)["metrics"]
+    for name, count in {"isomap": 20, "ltsa": 12}.items():
+        alone = ["-m", name, "--set", f"n_neighbors={count}", "--no-assess", "--no-picture"]
+        run("embed", "iris.csv", *alone, "-o", f"{name}.csv")
+        same = found(run, "assess", "iris.csv", f"{name}.csv")["metrics"]
+        assert same["trustworthiness"] == pytest.approx(first[name]["trustworthiness"], abs=1e-9)
+    written = (folder / "iris-compare.run.toml").read_text()
+    assert '"isomap.n_neighbors" = 20' in written
+    again = found(run, "compare", "--run", "iris-compare.run.toml")["metrics"]
+    assert again == first
+
+
 def test_assess_any_map(run, folder):
     """Rows are matched by their names if both files have the same ones."""
     order = np.random.default_rng(0).permutation(150)
@@ -258,6 +273,14 @@ def test_methods_and_info(run, folder):
     assert "embed" in run()[0]
 
 
+def test_information_from_a_file_cannot_control_the_terminal(run):
+    model = manifoldry.PCA().fit(X)
+    manifoldry.save(model, "odd.model", facts={"input": "\x1b[2J\x07cleared", "\x1b]0;x": 1})
+    out, _ = run("info", "odd.model")
+    assert "?[2J?cleared" in out
+    assert "\x1b" not in out
+
+
 def test_every_method_of_the_list_exists(run):
     from manifoldry.methods.catalog import METHODS
 
@@ -329,6 +352,41 @@ def test_h5ad(run, folder):
     assert found(run, "assess", "cells.h5ad", "out.h5ad", "--map-key", "X_pca")["n_samples"] == 150
 
 
+def test_annotated_zarr_and_its_graph(run, folder):
+    anndata = pytest.importorskip("anndata")
+    pytest.importorskip("zarr")
+    adata = anndata.AnnData(X)
+    graph = manifoldry.NeighborGraph.build(X, 60)  # connected
+    D = graph.matrix()
+    adata.obsp["distances"] = sparse.csr_matrix(D)
+    adata.obsp["connectivities"] = sparse.csr_matrix(D + D.T)
+    adata.write_zarr("cells.zarr")
+    options = ("--key", "distances", "-m", "isomap", "-o", "out.zarr", *ONLY_MAP)
+    settings = {"metric": "precomputed", "n_neighbors": 60}
+    precomputed = [part for name in settings for part in ("--set", f"{name}={settings[name]}")]
+    run("embed", "cells.zarr", *options, *precomputed)
+    expected = manifoldry.Isomap(2, **settings).fit(graph.matrix())
+    adata = anndata.read_zarr("out.zarr")
+    np.testing.assert_allclose(adata.obsm["X_isomap"], expected.embedding_, atol=1e-6)
+    np.testing.assert_array_equal(adata.X, X)
+    result = found(run, "embed", "cells.zarr", *options[:6], *precomputed, "--no-picture")
+    assert result["metrics"]["trustworthiness"] > 0.9  # compared with paths in the graph
+    result = found(run, "embed", "cells.zarr", "--key", "connectivities", "-m", "diffusion-maps",
+                   "--set", "affinity=precomputed", "--no-picture")  # fmt: skip
+    assert result["notes"][-1] == "the map is not assessed: only weights are known, not distances"
+    for code, arguments, message in (
+        (1, ("embed", "cells.zarr", *options), "--method isomap --set metric=precomputed"),
+        (1, ("dimension", "cells.zarr", "--key", "distances"), "distances or weights of pairs"),
+        (
+            2,
+            ("embed", "cells.zarr", *options, *precomputed, "--scale"),
+            "--scale cannot be applied",
+        ),
+    ):
+        _, err = run(*arguments, code=code)
+        assert message in err[-1]
+
+
 def test_a_model_that_cannot_be_saved_is_noted(run, folder, monkeypatch):
     from manifoldry.cli import embedding
     from manifoldry.io import UnsavableError
@@ -396,6 +454,11 @@ USAGE_ERRORS = {
     "there is no folder none": ["embed", "iris.csv", "-o", "none/x.csv"],
     "format '.xlsx' cannot be written": ["embed", "iris.csv", "-o", "x.xlsx"],
     "iris.csv is the input": ["embed", "iris.csv", "-o", "iris.csv"],
+    "none of the methods has a parameter 'bogus'": [*("compare", "iris.csv", "--set", "bogus=3")],
+    "tsne has no parameter 'perplexty'; did you mean perplexity": [
+        *("compare", "iris.csv", "--set", "tsne.perplexty=3")
+    ],
+    "sne is not compared": ["compare", "iris.csv", "-m", "pca", "--set", "sne.perplexity=3"],
     "must have different names": [
         *("compare", "iris.csv", "-m", "pca", "--map", "iris.csv", "--map", "iris.csv")
     ],
@@ -413,7 +476,10 @@ DATA_ERRORS = {
         *("embed", "iris.csv", "-m", "isomap", "--set", "n_neighbors=1000")
     ],
     "row 2, column 'b' is missing; fill in": ["embed", "gap.csv"],
-    "Expected 2 columns, got 1": ["embed", "ragged.csv"],
+    "line 3 has 1 fields, the first line has 2; name another with --delimiter": [
+        *("embed", "ragged.csv")
+    ],
+    "long.csv has a single line of 300003 characters": ["embed", "long.csv"],
     "short.csv has 3 rows, but the data have 150": ["assess", "iris.csv", "short.csv"],
     "log1p needs values above -1": ["embed", "negative.csv", "--log1p"],
 }
@@ -424,6 +490,7 @@ def test_errors_are_one_line(run, folder, message):
     (folder / "gap.csv").write_text("a,b\n1,2\n3,\n4,5\n")
     (folder / "short.csv").write_text("a,b\n1,2\n3,4\n4,5\n")
     (folder / "ragged.csv").write_text("a,b\n1,2\n3\n")
+    (folder / "long.csv").write_text("a,b" + "x" * 300_000)
     (folder / "negative.csv").write_text("a,b\n1,2\n-3,4\n")
     (folder / "unknown.toml").write_text('data = "iris.csv"\nmehtod = "pca"\n')
     (folder / "compare.toml").write_text('command = "compare"\n')
@@ -433,6 +500,14 @@ def test_errors_are_one_line(run, folder, message):
     assert sum(line.startswith("manifoldry: error: ") for line in err) == 1
     assert message in err[-1]
     assert not any("Traceback" in line for line in err)
+
+
+def test_errors_as_json(run):
+    for arguments, code in ((["embed", "none.csv"], 1), (["embed"], 2), (["bogus"], 2)):
+        out, err = run(*arguments, "--json", code=code)
+        result = json.loads(out)
+        assert result["exit_code"] == code
+        assert err == [f"manifoldry: error: {result['error']}"]
 
 
 def test_tracebacks_on_demand(run):
@@ -495,3 +570,14 @@ def test_isomap_of_many_rows_has_landmarks(capsys):
     assert "500 landmarks" in capsys.readouterr().err
     assert suited_to_size(manifoldry.Isomap(n_landmarks=9), 6000, console.note).n_landmarks == 9
     assert suited_to_size(manifoldry.Isomap(), 4000, console.note).n_landmarks is None
+
+
+def test_maps_of_many_rows_are_assessed_from_fewer(run, monkeypatch):
+    from manifoldry.methods import choice
+
+    monkeypatch.setattr(choice, "_RANKED_PAIRS", 150 * 60)
+    monkeypatch.setattr(choice, "_LEAST_SAMPLE", 20)
+    result = found(run, "embed", "iris.csv", "-m", "pca", "--no-picture")
+    assert "metrics of 150 rows are estimated from 60 of them" in result["notes"]
+    expected = manifoldry.assess(X, manifoldry.PCA().fit(X), sample=60, random_state=0).metrics
+    assert result["metrics"]["trustworthiness"] == pytest.approx(expected["trustworthiness"])

@@ -13,8 +13,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manifoldry as mf
 from manifoldry.exceptions import VersionWarning
-from manifoldry.io import DamagedModelError, UnsavableError, model_file
-from manifoldry.io.model_tree import Decoder, Encoder
+from manifoldry.io import DamagedModelError, UnsavableError, model_decoder, model_file
+from manifoldry.io.model_decoder import Decoder
+from manifoldry.io.model_tree import Encoder
 from manifoldry.objectives import FFTInterpolation, StudentKernel
 
 FIXED = len(model_file._MAGIC) + 8 + 32  # bytes before the header
@@ -162,6 +163,10 @@ class Touched:
         return Path.touch, (Path("touched"),)
 
 
+def le(**attributes):
+    return {"object": ["LaplacianEigenmaps", attributes]}
+
+
 TREES = {
     "a function": {"object": ["os.system", {}]},
     "a class of another package": {"object": ["subprocess.Popen", {"args": ["true"]}]},
@@ -178,6 +183,25 @@ TREES = {
     "wrong kind": {"object": ["Unit", {}]},
     "huge integers": {"slice": [10**400, {"float": "1e999"}, None]},
     "a missing field": {"object": ["NeighborGraph", {}]},
+    "a method": le(transform=None),
+    "a property": le(_n_features_out=3),
+    "a class": le(__class__=None),
+    "the dictionary": le(__dict__={"dict": []}),
+    "no identifier": le(**{"a b": 1}),
+    "a value that is computed": {
+        "object": ["FactoredWeights", {"left": None, "right": None, "n_factors": 10**9}]
+    },
+    "a folder of pickles": {"object": ["sklearn.Pipeline", {"steps": [], "memory": "/tmp"}]},
+    "texts of gigabytes": le(a={"objects": ["<U500000000", [2], ["a", "b"]]}),
+    "records of gigabytes": le(
+        a={"records": [[f"c{i}", {"array": 0}] for i in range(10**5)]},
+    ),
+    "an object array as numbers": le(a={"objects": ["|O", [1], ["a"]]}),
+    "a shape of another size": le(a={"objects": ["O", [5], ["a"]]}),
+    "a part of gigabytes": le(a={"part": [{"array": 0}, 2**40]}),
+    "a part that overlaps": le(a={"part": [{"array": 0}, 1]}),
+    "a sub-array": le(a={"dtype": "(1000000,1000000)<f8"}),
+    "a number that is true": le(a={"array": True}),
     "a sparse matrix out of range": {
         "sparse": ["csr_array", [2, 2], [{"array": 0}, {"array": 0}, {"array": 0}]]
     },
@@ -193,6 +217,11 @@ def test_forged_objects_are_refused(path, tree, tmp_path, monkeypatch):
     assert not Path("touched").exists()
 
 
+def test_the_forger_is_right_otherwise(path):
+    forge(path, lambda header: header | {"tree": le(a={"objects": ["O", [1], [["a", "b"]]]})})
+    assert mf.load(path).a.tolist() == [["a", "b"]]
+
+
 ARRAYS = {
     "huge": {"shape": [2**40]},
     "negative": {"shape": [-5]},
@@ -201,23 +230,104 @@ ARRAYS = {
     "objects": {"dtype": "|O"},
     "records": {"dtype": "<i4,<i4"},
     "overflowing": {"shape": [2**33, 2**33]},
+    "overlapping": {"offset": 0, "shape": [1]},
+    "of a fraction": {"shape": [2.5]},
+    "of true": {"shape": [True]},
+    "with a gap": {"offset": 4096},
 }
 
 
 @pytest.mark.parametrize("change", ARRAYS.values(), ids=ARRAYS)
 def test_forged_arrays_are_refused(path, change):
-    forge(path, lambda header: header["arrays"][0].update(change))
+    forge(path, lambda header: header["arrays"][1].update(change))
     with pytest.raises(DamagedModelError):
         mf.load(path)
 
 
-def test_neighbors_out_of_range_are_refused(path):
-    """Compiled loops would read memory that is not theirs."""
-    model = mf.load(path)
-    model.extension_.source.graph.indices[3] = 10**6
-    mf.save(model, path)
-    with pytest.raises(DamagedModelError, match="not one of the 40 points"):
+def test_arrays_that_overlap_are_refused(path):
+    """Checksums of many large arrays at one place could take hours."""
+    forge(path, lambda header: header["arrays"].insert(0, dict(header["arrays"][0])))
+    with pytest.raises(DamagedModelError, match="not at its place"):
         mf.load(path)
+
+
+def test_bytes_after_the_arrays_are_refused(path):
+    path.write_bytes(path.read_bytes() + b"PK")
+    with pytest.raises(DamagedModelError, match="more bytes than its arrays"):
+        mf.load(path)
+
+
+@pytest.mark.parametrize("name", ["versions", "arrays", "tree", "format"])
+def test_missing_entries_of_the_header_are_refused(path, name):
+    forge(path, lambda header: header.pop(name) and None)
+    with pytest.raises(DamagedModelError):
+        mf.load(path)
+
+
+@pytest.mark.parametrize("value", [{"format": 0}, {"format": "1"}, {"format": True}, {"x": np.nan}])
+def test_wrong_entries_of_the_header_are_refused(path, value):
+    forge(path, lambda header: header | value)
+    with pytest.raises(DamagedModelError):
+        mf.load(path)
+    with pytest.raises(DamagedModelError):
+        mf.read_info(path)
+
+
+def test_entries_that_occur_twice_are_refused(path):
+    data = path.read_bytes()
+    text = data[FIXED : FIXED + int.from_bytes(data[FIXED - 40 : FIXED - 32], "little")]
+    text = text.replace(b'"created":', b'"format":1,"created":')
+    start = model_file._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
+    path.write_bytes(start + text)
+    with pytest.raises(DamagedModelError, match="occurs twice"):
+        mf.load(path)
+
+
+def saved_unchecked(model, path, monkeypatch):
+    """Save a model that save would refuse, as an attacker could."""
+    with monkeypatch.context() as patch:
+        patch.setattr(model_decoder, "check_object", lambda made: None)
+        return mf.save(model, path)
+
+
+def test_what_compiled_loops_rely_on_is_checked(X, tmp_path, monkeypatch):
+    """They would read memory that is not theirs."""
+    path = tmp_path / "forged.model"
+    model = mf.LaplacianEigenmaps(n_neighbors=6).fit(X)
+    graph = model.extension_.source.graph
+    for name, value in {
+        "indices": np.full_like(graph.indices, 10**6),
+        "indptr": graph.indptr * 2,
+        "neighbor_radius": graph.neighbor_radius[:5],
+        "last_neighbor": graph.last_neighbor[:5],
+        "n_neighbors": 1000,
+        "index": model.extension_,
+    }.items():
+        before = getattr(graph, name)
+        vars(graph)[name] = value
+        saved_unchecked(model, path, monkeypatch)
+        vars(graph)[name] = before
+        with pytest.raises(DamagedModelError):
+            mf.load(path)
+    mf.load(mf.save(model, path))
+
+    model = mf.Isomap(n_neighbors=6, n_landmarks=10).fit(X)
+    vars(model.extension_.geodesics)["targets"] = np.array([10**9] * 10)
+    with pytest.raises(DamagedModelError, match="not one of the 40 points"):
+        mf.load(saved_unchecked(model, path, monkeypatch))
+
+    model = make_pipeline(mf.SpectralClustering(3, n_neighbors=6)).fit(X)
+    model[-1]._kmeans.cluster_centers_ = np.zeros((3, 1))
+    with pytest.raises(DamagedModelError, match="features"):
+        mf.load(saved_unchecked(model, path, monkeypatch))
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(path):
+    model, before = mf.load(path), path.read_bytes()
+    model.extension_.source.graph.indices[3] = 10**6
+    with pytest.raises(UnsavableError, match="not one of the 40 points"):
+        mf.save(model, path)
+    assert path.read_bytes() == before
 
 
 def test_versions(path, monkeypatch):

@@ -1,8 +1,12 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from zadu.measures import local_continuity_meta_criteria
 
 from manifoldry.metrics import coranking, coranking_matrix, neighbor_preservation
+from manifoldry.metrics.coranking import compare_ranks
+from manifoldry.metrics.pair import DataEmbeddingPair
 
 
 def by_definition(ranks, X, Y):
@@ -86,3 +90,16 @@ def test_tied_distances_are_ranked_by_position():
     )
     q = coranking(X, Y).q_nx
     assert q[9] == pytest.approx(((ranks(X) <= 10) & (ranks(Y) <= 10))[:, :].sum() / 600 - 0.1)
+
+
+def test_memory_of_many_points_does_not_grow_with_the_sample():
+    """Blocks of a single row had a histogram each: 16 GB for a thousand of a million points."""
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    pair = DataEmbeddingPair.of(X, X)
+    peaks = []
+    for count in (10, 100):
+        tracemalloc.start()
+        compare_ranks(pair, [pair.embedding_distances], np.arange(count), 5, budget=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2**20

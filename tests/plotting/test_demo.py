@@ -1,4 +1,4 @@
-"""The demonstration, `make demo`, with two fast methods."""
+"""The demonstration, `make demo`, with few digits and fast methods."""
 
 import runpy
 from pathlib import Path
@@ -7,6 +7,8 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from manifoldry import PCA, Isomap
+from manifoldry.cli.main import main
+from manifoldry.io import ColumnChoice, read_table
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
@@ -28,3 +30,21 @@ def test_the_demo_describes_and_draws_models(tmp_path):
         assert ax.collections[-1].get_label() == "new points"
         assert len(ax.collections[-1].get_offsets()) == 25
         assert strip.images[0].get_array().shape == (8, 9 * 8)
+
+
+def test_the_commands_of_the_demo_write_a_map_and_the_positions_of_unseen_digits(tmp_path, capsys):
+    demo = runpy.run_path(str(DEMO))
+    X, y = load_digits(return_X_y=True)
+    folder = tmp_path / "demo"
+
+    def run(*words):
+        assert main(words if words[0] == "transform" else [*words, "--method", "pca"]) == 0
+
+    files = demo["use_commands"](X[:150], y[:150], X[150:170], y[150:170], folder, run)
+    assert "map: " in capsys.readouterr().out
+    assert {"digits.csv", "map.csv", "map.png", "map.model", "report.html"} <= {
+        file.name for file in files
+    }
+    found = read_table(folder / "placed.csv", ColumnChoice(labels=("digit",)))
+    assert found.X.shape == (20, 3)  # two coordinates and the novelty
+    assert list(found.labels["digit"].astype(int)) == list(y[150:170])

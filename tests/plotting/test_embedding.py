@@ -14,7 +14,8 @@ from sklearn.manifold import Isomap
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.plotting import plot_embedding, plot_grid
 from manifoldry.plotting._color import resolve_color
-from manifoldry.plotting._style import LIGHT_GRAY, PALETTE
+from manifoldry.plotting._legend import Legend
+from manifoldry.plotting._style import ON_LIGHT, PALETTE
 
 Y = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = np.repeat([0, 1, 2], 20)
@@ -258,14 +259,30 @@ def test_letters_have_different_colors_and_a_legend_in_columns(labels):
 
 
 def test_150_classes_differ_by_color_or_marker():
-    handles = resolve_color([f"c{i}" for i in range(150)], 150).handles()
+    coloring = resolve_color([f"c{i}" for i in range(150)], 150)
+    handles = Legend.of(coloring, legend=True).handles()
     assert len({(line.get_color(), line.get_marker()) for line in handles}) == 150
 
 
-@pytest.mark.parametrize(("count", "least"), [(10, 20), (20, 18), (30, 15)])
-def test_colors_of_classes_are_far_apart(count, least):
+NORMAL = np.eye(3)
+# Linear RGB as it is seen by the color-blind (Vienot, Brettel and Mollon, 1999).
+DEUTERANOPIA = np.array([[0.292, 0.708, 0.0], [0.292, 0.708, 0.0], [-0.022, 0.022, 1.0]])
+PROTANOPIA = np.array([[0.113, 0.887, 0.0], [0.113, 0.887, 0.0], [0.004, -0.004, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("count", "seen", "least"),
+    [
+        (10, NORMAL, 24),
+        (20, NORMAL, 18),
+        (30, NORMAL, 15),
+        (10, DEUTERANOPIA, 14),
+        (10, PROTANOPIA, 14),
+    ],
+)
+def test_colors_of_classes_are_far_apart(count, seen, least):
     # Below about 10, small dots of two colors are hard to tell apart.
-    colors = lab(np.array([to_rgb(color) for color in PALETTE[:count]]))
+    colors = lab(np.array([to_rgb(color) for color in PALETTE[:count]]), seen)
     distances = [ciede2000(a, b) for a, b in combinations(colors, 2)]
     assert min(distances) > least
     assert min(ciede2000(each, np.array([100.0, 0, 0])) for each in colors) > least  # white
@@ -284,9 +301,10 @@ def test_the_distance_of_colors_is_that_of_the_standard():
         )
 
 
-def lab(rgb):
-    """CIELAB coordinates of sRGB colors."""
+def lab(rgb, seen):
+    """CIELAB coordinates of sRGB colors, after a matrix that simulates how they are seen."""
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(linear @ seen.T, 0, 1)
     to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
     t = linear @ np.array(to_xyz).T / np.sum(to_xyz, axis=1)
     f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
@@ -315,15 +333,11 @@ def ciede2000(one, other):
     return np.sqrt(dL**2 + dC**2 + dH**2 + rotation * dC * dH)
 
 
-def test_a_switch_to_a_color_bar_or_to_no_legend_is_announced():
+def test_a_switch_to_a_color_bar_is_announced():
     with pytest.warns(
         ManifoldryWarning, match="41 different whole numbers, more than 40.*categorical=True"
     ):
         assert resolve_color(np.arange(41), 41).kind == "values"
-    with pytest.warns(
-        ManifoldryWarning, match="60 classes, more than 40, so there is no legend.*legend=True"
-    ):
-        plot_embedding(Y[:, :2], [f"c{i}" for i in range(60)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plot_embedding(Y[:, :2], np.arange(60), categorical=False)
@@ -375,8 +389,6 @@ def test_a_box_of_three_dimensions_is_inside_its_axes_and_figure(sides, labels):
 def test_legend_can_be_left_out_or_forced():
     many = [f"c{i}" for i in range(60)]
     assert plot_embedding(Y[:, :2], CLASSES, legend=False).get_legend() is None
-    with pytest.warns(ManifoldryWarning, match="no legend"):
-        assert plot_embedding(Y[:, :2], many).get_legend() is None
     assert len(plot_embedding(Y[:, :2], many, legend=True).get_legend().get_texts()) == 60
     assert len(plot_embedding(Y[:, :2], Y[:, 0], legend=False).figure.axes) == 1
 
@@ -519,7 +531,7 @@ def test_points_with_a_missing_label_are_gray(labels):
     points = Y[:4, :2]
     ax = plot_embedding(points, labels)
     colors = drawn_colors(ax, points)
-    assert colors[1] == to_rgb(LIGHT_GRAY)
+    assert colors[1] == to_rgb(ON_LIGHT.missing)
     assert colors[0] == colors[3]
     assert len({*colors}) == 3
     shown = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -532,7 +544,7 @@ def test_points_with_a_missing_value_are_gray(values):
     points = Y[:4, :2]
     ax = plot_embedding(points, values, color_label="age")
     colors = drawn_colors(ax, points)
-    assert colors[1] == to_rgb(LIGHT_GRAY)
+    assert colors[1] == to_rgb(ON_LIGHT.missing)
     viridis = plt.get_cmap("viridis")
     np.testing.assert_allclose([colors[0], colors[3]], [viridis(0.0)[:3], viridis(1.0)[:3]])
     assert ax.figure.axes[-1].get_ylabel() == "age; gray: missing"

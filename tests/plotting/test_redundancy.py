@@ -11,7 +11,7 @@ from manifoldry import LaplacianEigenmaps
 from manifoldry.datasets import make_strip
 from manifoldry.metrics import unpredictability
 from manifoldry.plotting import plot_dependence, plot_redundancy
-from manifoldry.plotting._style import GRAY, PALETTE
+from manifoldry.plotting._style import ON_LIGHT, PALETTE
 
 X1, X2 = np.random.default_rng(0).uniform(size=(2, 200))
 Y = np.column_stack([X1, np.cos(5 * X1), X2])
@@ -28,7 +28,11 @@ def test_bars_are_the_errors_and_grey_below_the_threshold():
     ax = plot_redundancy(Y, title="a map")
     heights = [bar.get_height() for bar in bars(ax)]
     np.testing.assert_allclose(heights, unpredictability(Y))
-    assert [to_hex(bar.get_facecolor()) for bar in bars(ax)] == [PALETTE[0], GRAY, PALETTE[0]]
+    assert [to_hex(bar.get_facecolor()) for bar in bars(ax)] == [
+        PALETTE[0],
+        ON_LIGHT.line,
+        PALETTE[0],
+    ]
     assert [bar.get_x() + bar.get_width() / 2 for bar in bars(ax)] == pytest.approx([1, 2, 3])
     assert ax.get_title(loc="left") == "a map"
     assert ax.get_xlabel()
@@ -49,7 +53,7 @@ def test_a_line_at_one_and_shade_below_the_threshold(threshold):
 
 def test_the_second_coordinate_of_a_long_strip_is_grey():
     model = LaplacianEigenmaps(2).fit(make_strip(300, aspect=3.5, random_state=0).X)
-    assert to_hex(bars(plot_redundancy(model))[1].get_facecolor()) == GRAY
+    assert to_hex(bars(plot_redundancy(model))[1].get_facecolor()) == ON_LIGHT.line
 
 
 def test_rows_of_nan_are_ignored():

@@ -47,7 +47,7 @@ def test_all_embeddings_of_a_short_path_are_drawn_with_titles():
     axes = plot_path(path)
     titles = [ax.get_title(loc="left") for ax in axes]
     assert titles[0] == "step 1: λ=1, rank 0"
-    assert titles[-1] == "step 4: λ=1e+03, rank 2"
+    assert titles[-1] == "step 4: λ=1000, rank 2"
     assert len(axes) == len(axes[0].figure.axes) == 4
     for ax, Y in zip(axes, path.embeddings, strict=True):
         assert np.allclose(drawn(ax), sorted_rows(Y))
@@ -67,7 +67,7 @@ def test_titles_belong_to_the_maps_that_were_kept():
     path = path_of(9, budget=4 * 12 * 2 * 8)
     assert len(path.kept) < 9
     for ax, number in zip(plot_path(path), path.kept, strict=True):
-        assert ax.get_title(loc="left").startswith(f"step {number + 1}: λ={10.0**number:.3g}")
+        assert ax.get_title(loc="left").startswith(f"step {number + 1}: λ={float(10**number):g}")
 
 
 def test_colors_are_shared_and_explained_once():

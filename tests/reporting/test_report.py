@@ -88,7 +88,7 @@ def usual(csv, tmp_path_factory):
     """The report on the faulty file with usual options, but fewer methods and refits."""
     path = tmp_path_factory.mktemp("report") / "faulty.html"
     methods = ["pca", "laplacian-eigenmaps", "isomap"]
-    report = manifoldry.report(csv, path, methods=methods, n_refits=2, scale=False)
+    report = manifoldry.report(csv, path, methods=methods, scale=False, n_refits=2)
     return report, path.read_text(encoding="utf-8")
 
 
@@ -137,6 +137,18 @@ def test_small_parts_are_named(tmp_path):
     assert found.graph.sizes == (1089, 11)
     assert found.graph.separate == tuple(range(11))
     assert "in 2 separate parts; they have 1,089, 11 rows" in Page(text).text
+
+
+def test_columns_of_other_units_are_standardized(csv, tmp_path):
+    options = {"methods": ["pca"], "n_refits": 0}
+    found = manifoldry.report(csv, tmp_path / "a.html", **options)
+    scaled = manifoldry.report(csv, tmp_path / "b.html", scale=True, **options)
+    kept = manifoldry.report(csv, tmp_path / "c.html", scale=False, **options)
+    assert np.array_equal(found.results.maps[0].embedding, scaled.results.maps[0].embedding)
+    assert any("so columns are standardized" in note for note in found.results.notes)
+    assert "--scale" in found.results.recipe.command(found.results.maps[0])
+    assert "--no-scale" in kept.results.recipe.command(kept.results.maps[0])
+    assert not kept.results.recipe.is_scaled
 
 
 def test_scales_are_judged_from_the_variance(tmp_path):

@@ -64,9 +64,10 @@ def _installation() -> dict[str, str]:
 def _aligned(rows: dict[str, Any]) -> str:
     """Names and values in two columns."""
     width = max(map(len, rows), default=0)
-    return "\n".join(f"{name:<{width}}  {_short(value)}" for name, value in rows.items())
+    return "\n".join(f"{_short(name):<{width}}  {_short(value)}" for name, value in rows.items())
 
 
 def _short(value: Any, most: int = 200) -> str:
-    text = str(value)
+    """The value in one line; a file from somebody else must not control the terminal."""
+    text = "".join(c if c.isprintable() else "?" for c in str(value)[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -95,6 +95,7 @@ def compare_command(
     maps: opt.Maps = None,
     output: opt.PictureFile = None,
     components: opt.Coordinates = 2,
+    settings: opt.SettingsOfMethods = None,
     picture: opt.Picture = True,
 ) -> None:
     """Compare maps by several methods: quality metrics in one table, and one picture."""

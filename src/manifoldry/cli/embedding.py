@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import typer
+from scipy import sparse
 
-from manifoldry import assess
+from manifoldry import NeighborGraph, assess
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import InterruptedFitError
 from manifoldry.cli.fitting import FittedMap, fit_estimator
@@ -26,7 +27,7 @@ from manifoldry.io import Table, UnsavableError, save, write_map
 from manifoldry.io.table import class_labels
 from manifoldry.io.write import MAP_FORMATS
 from manifoldry.methods.catalog import Method
-from manifoldry.methods.choice import default_method, suited_to_size
+from manifoldry.methods.choice import assessed_rows, default_method, suited_to_size
 
 
 def embed_file(ctx: typer.Context, data: Path) -> None:
@@ -101,21 +102,24 @@ def _write(
     """The files by what they contain; the map is written first, since it took the time."""
     table = data.table
     embedding = fit.model.embedding_
-    files = {"map": write_map(path, embedding, table, method=method.key)}
+    with console.working(f"writing {path}"):
+        files = {"map": write_map(path, embedding, table, method=method.key)}
     if ctx.params["save_model"]:
         facts: dict[str, Any] = {"method": method.key, "input": str(data.file)}
         if table.names is not None:
             facts["feature_names"] = list(table.names)
         model = joined(data.steps, method.key, fit.model)
         try:
-            files["model"] = save(model, path.with_suffix(".model"), facts=facts)
+            with console.working("saving the model"):
+                files["model"] = save(model, path.with_suffix(".model"), facts=facts)
         except UnsavableError as error:
             console.note(f"the model is not saved: {error}")
     if ctx.params["picture"]:
         title = f"{method.class_name} of {table.n} rows"
-        files["picture"] = draw_map(
-            path.with_suffix(".png"), embedding, table, title, data.image_cmap
-        )
+        with console.working("drawing the picture"):
+            files["picture"] = draw_map(
+                path.with_suffix(".png"), embedding, table, title, data.image_cmap
+            )
     files["run"] = write_run(path, ctx, method=method.name, scale=data.scaled)
     return files
 
@@ -124,9 +128,20 @@ def _assessment(model: Any, X: Any, table: Table, seed: int, console: Console) -
     """The assessment; None, with a note, for maps that have too few points for one."""
     labels = class_labels(table, console.note)
     metric = model.get_params().get("metric", "euclidean")
+    sample = assessed_rows(table.n, console.note)
     try:
         with console.working("assessing the map"):
-            return assess(X, model, labels, metric=metric, random_state=seed)
+            if table.is_graph:
+                X, metric = _graph_of_distances(X, metric), "euclidean"
+            return assess(X, model, labels, metric=metric, sample=sample, random_state=seed)
     except ValueError as error:
         console.note(f"the map is not assessed: {error}")
         return None
+
+
+def _graph_of_distances(X: Any, metric: Any) -> NeighborGraph:
+    """Stored distances of neighbors as a graph, along which the map is compared with paths."""
+    if metric != "precomputed":
+        raise ValueError("only weights are known, not distances")
+    stored = int(np.diff(sparse.csr_array(X).indptr).min())
+    return NeighborGraph.build(X, max(1, stored), metric="precomputed")

@@ -13,14 +13,14 @@ from manifoldry import assess, compare, estimate_dimension
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.cli.inputs import check_output, output_path, read_prepared
-from manifoldry.cli.methods import make_estimator, method_named
+from manifoldry.cli.methods import make_estimators
 from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, read_table, write_table
 from manifoldry.io.table import class_labels
 from manifoldry.io.write import TABLE_FORMATS
 from manifoldry.methods.catalog import USUAL_METHODS
-from manifoldry.methods.choice import suited_to_size
+from manifoldry.methods.choice import assessed_rows, suited_to_size
 
 
 def compare_methods(ctx: typer.Context, data: Path) -> None:
@@ -28,7 +28,7 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
     params = ctx.params
     maps: list[Path] = params["maps"] or []
     names = params["methods"] or (() if maps else USUAL_METHODS)
-    estimators = {m.name: make_estimator(m, params) for m in map(method_named, names)}
+    estimators = make_estimators(names, params)
     with Console.of(params) as console:
         check_output(params, data, PICTURE_FORMATS)
         read = read_prepared(data, params, console)
@@ -41,8 +41,9 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
         if len(embeddings) < len(names) + len(maps):
             raise UsageError("methods and files of maps must have different names to be compared")
         labels = class_labels(read.table, console.note)
+        sample = assessed_rows(read.table.n, console.note)
         with console.working(f"comparing {', '.join(embeddings)}"):
-            found = compare(read.X, embeddings, labels, random_state=params["seed"])
+            found = compare(read.X, embeddings, labels, sample=sample, random_state=params["seed"])
         files = {}
         if params["picture"]:
             files["picture"] = draw_comparison(path, found, read.table)
@@ -58,8 +59,11 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
         read = read_prepared(data, ctx.params, console)
         embedding = _read_map(map_file, read.table, ctx.params["map_key"])
         labels = class_labels(read.table, console.note)
+        sample = assessed_rows(read.table.n, console.note)
         with console.working("assessing the map"):
-            found = assess(read.X, embedding, labels, random_state=ctx.params["seed"])
+            found = assess(
+                read.X, embedding, labels, sample=sample, random_state=ctx.params["seed"]
+            )
         result = {"command": "assess", "n_samples": read.table.n, "metrics": found.metrics,
                   "pca": found.baseline, "summary": found.summary}  # fmt: skip
         files = {}

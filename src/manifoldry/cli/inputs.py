@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.io import ColumnChoice, Table, read_table
 from manifoldry.io.extras import optional_module
-from manifoldry.io.scales import decide_scale
+from manifoldry.io.write import ANNOTATED_FORMATS
 from manifoldry.methods.preprocessing import Preprocessing
 
 
@@ -26,10 +25,12 @@ def read_input(
 ) -> Table:
     """The table of a file, as the parameters of a command say; its notes are printed."""
     choice = column_choice(params, features)
+    graph = _declares_graph(params)
     with console.working(f"reading {path}"):
         table = read_table(
-            path, choice, delimiter=params.get("delimiter"), key=params.get("key"), missing=missing
-        )
+            path, choice, delimiter=params.get("delimiter"), key=params.get("key"),
+            missing=missing, graph=graph,
+        )  # fmt: skip
     for note in table.notes:
         console.note(f"{path}: {note}")
     return table
@@ -45,6 +46,16 @@ def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = No
         params.get("row_names"),
         divided_names(params.get("drop") or ""),
     )
+
+
+def _declares_graph(params: Mapping[str, Any]) -> bool:
+    """Whether a method is told that its input has values of pairs; other steps are refused."""
+    settings = {setting.replace(" ", "") for setting in params.get("settings") or ()}
+    declared = bool(settings & {"metric=precomputed", "affinity=precomputed"})
+    steps = [f"--{name}" for name in ("impute", "log1p", "scale", "pca") if params.get(name)]
+    if declared and steps:
+        raise UsageError(f"{', '.join(steps)} cannot be applied to distances or weights of pairs")
+    return declared and params.get("method") is not None
 
 
 class PreparedData(NamedTuple):
@@ -66,15 +77,11 @@ class PreparedData(NamedTuple):
 
 
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
-    """The data of a file after the steps that the parameters of a command ask for.
-
-    Columns whose units differ are standardized unless the parameters decide about it.
-    """
+    """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    steps = Preprocessing.of(params)
-    if "metric=precomputed" in (params.get("settings") or ()):  # distances have one unit
-        steps = replace(steps, scale=bool(steps.scale))
-    steps = decide_scale(steps, table, console.note)
+    are_pairs = table.is_graph or "metric=precomputed" in (params.get("settings") or ())
+    names = None if are_pairs else table.names
+    steps = Preprocessing.of(params).decided(table.X, names, console.note)
     return PreparedData(path, table, *steps.fit(table.X, console.note))
 
 
@@ -94,8 +101,8 @@ def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) 
         raise UsageError(f"there is no folder {path.parent}; make it, or name another")
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"the folder {path.parent.resolve()} is not writable; name another")
-    if path.suffix.lower() == ".h5ad":
-        optional_module("anndata", "anndata", "writing .h5ad")
+    if path.suffix.lower() in ANNOTATED_FORMATS:
+        optional_module("anndata", "anndata", f"writing {path.suffix.lower()}")
     if path.exists() and data.exists() and path.samefile(data):
         raise UsageError(f"{path} is the input; name another output")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
@@ -30,15 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except UsageError as error:
-        return _failed(str(error), USAGE)
+        return _failed(str(error), USAGE, arguments)
     except Exception as error:
         if hasattr(error, "format_message"):  # of the command line's syntax
-            return _failed(f"{error.format_message()} ({_help(error)})", USAGE)
+            return _failed(f"{error.format_message()} ({_help(error)})", USAGE, arguments)
         if "--traceback" in arguments:
             traceback.print_exc()
-        return _failed(_text(error), FAILED)
+        return _failed(_text(error), FAILED, arguments)
     if code == INTERRUPTED:
-        _failed("interrupted; no unfinished file was left behind", INTERRUPTED)
+        _failed("interrupted; no unfinished file was left behind", INTERRUPTED, arguments)
     return code
 
 
@@ -49,7 +50,9 @@ def _run(arguments: list[str]) -> int:
         if error.name not in ("typer", "rich", "click"):
             raise
         return _failed(
-            f"the command needs the package {error.name}: pip install 'manifoldry[cli]'", FAILED
+            f"the command needs the package {error.name}: pip install 'manifoldry[cli]'",
+            FAILED,
+            arguments,
         )
     try:
         # typer returns 130 after Ctrl-C, or raises Abort.
@@ -60,8 +63,12 @@ def _run(arguments: list[str]) -> int:
         return INTERRUPTED
 
 
-def _failed(text: str, code: int) -> int:
-    print("manifoldry: error: " + " ".join(text.split()), file=sys.stderr)
+def _failed(text: str, code: int, arguments: Sequence[str]) -> int:
+    """Print the error in one line; with ``--json`` as the result, too."""
+    text = " ".join(text.split())
+    print(f"manifoldry: error: {text}", file=sys.stderr)
+    if "--json" in arguments:
+        print(json.dumps({"error": text, "exit_code": code}, ensure_ascii=False))
     return code
 
 

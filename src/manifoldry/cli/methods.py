@@ -25,12 +25,44 @@ def make_estimator(method: Method, options: Mapping[str, Any]) -> Any:
     params = estimator.get_params()
     settings = options.get("settings") or ()
     for name, value in parse_settings(settings).items():
-        if name not in params:
-            close = get_close_matches(name, params, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(sorted(params))}"
-            raise UsageError(f"{method.name} has no parameter {name!r}; {hint}")
+        _check_parameter(method, name, params)
         estimator.set_params(**{name: value})
     return estimator
+
+
+def _check_parameter(method: Method, name: str, params: Mapping[str, Any]) -> None:
+    if name not in params:
+        close = get_close_matches(name, params, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(sorted(params))}"
+        raise UsageError(f"{method.name} has no parameter {name!r}; {hint}")
+
+
+def make_estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Estimators by the names of their methods, each with its own parameters.
+
+    ``--set tsne.perplexity=50`` is for one of the methods, ``--set n_neighbors=20`` for all others
+    that have this parameter.
+    """
+    methods = [method_named(name) for name in names]
+    params = {method: method.make().get_params() for method in methods}
+    settings: dict[Method, list[str]] = {method: [] for method in methods}
+    given = options.get("settings") or ()
+    for setting in sorted(given, key=lambda setting: "." in setting.partition("=")[0]):
+        parse_settings([setting])
+        before, dot, rest = setting.partition("=")[0].partition(".")
+        if dot:
+            chosen = [method_named(before)]
+            if chosen[0] not in methods:
+                raise UsageError(f"--set {setting}: {chosen[0].name} is not compared")
+            _check_parameter(chosen[0], rest.strip(), params[chosen[0]])
+            setting = setting.partition(".")[2]
+        else:
+            chosen = [method for method in methods if before.strip() in params[method]]
+            if not chosen:
+                raise UsageError(f"none of the methods has a parameter {before.strip()!r}")
+        for method in chosen:
+            settings[method].append(setting)
+    return {m.name: make_estimator(m, {**options, "settings": settings[m]}) for m in methods}
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:

@@ -66,7 +66,8 @@ Delimiter = Annotated[
 Key = Annotated[
     str | None,
     typer.Option(
-        help="Entry of obsm or layers of an .h5ad file, such as X_pca.", rich_help_panel=_COLUMNS
+        help="Entry of obsm, layers or obsp of an AnnData (.h5ad, .zarr), such as X_pca.",
+        rich_help_panel=_COLUMNS,
     ),
 ]
 ImputeOption = Annotated[
@@ -119,7 +120,7 @@ Maps = Annotated[
 ]
 MapKey = Annotated[
     str | None,
-    typer.Option(help="Entry of obsm, if the map is in an .h5ad file.", rich_help_panel=_COLUMNS),
+    typer.Option(help="Entry of obsm, if the map is in an AnnData.", rich_help_panel=_COLUMNS),
 ]
 MapFile = Annotated[
     Path, typer.Argument(help="A map: a file with a column per coordinate.", show_default=False)
@@ -129,6 +130,13 @@ Settings = Annotated[
     typer.Option(
         "--set", metavar="NAME=VALUE", help="Any parameter of the method, such as n_neighbors=20.",
         rich_help_panel=_METHOD,
+    ),
+]  # fmt: skip
+SettingsOfMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="[METHOD.]NAME=VALUE", rich_help_panel=_METHOD,
+        help="A parameter of one method, such as tsne.perplexity=50, or of all that have it.",
     ),
 ]  # fmt: skip
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random numbers.", rich_help_panel=_RUNNING)]
@@ -146,7 +154,7 @@ RunFile = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="File to write; the suffix is its format: .csv, .tsv, "
-                 ".parquet, .npy or .h5ad.", show_default=False, rich_help_panel=_OUTPUT),
+                 ".parquet, .npy, .h5ad or .zarr.", show_default=False, rich_help_panel=_OUTPUT),
 ]  # fmt: skip
 Picture = Annotated[bool, typer.Option(help="Whether to draw a picture.", rich_help_panel=_OUTPUT)]
 PictureFile = Annotated[

@@ -12,6 +12,7 @@ from manifoldry.io.table import Table, first_label
 from manifoldry.util.writing import written_at_once
 
 PICTURE_FORMATS = (".png", ".pdf", ".svg", ".jpg")
+_MOST_CLASSES = 40  # of whole numbers, as in plots
 
 
 def draw_map(
@@ -21,10 +22,10 @@ def draw_map(
     without_screen()
     from manifoldry.plotting import plot_embedding, plot_images
 
-    label, color = first_label(table)
-    options: dict[str, Any] = {"color_label": label, "title": title}
+    color, options = _color(table)
+    options["title"] = title
     if embedding.shape[1] > 3:
-        options |= {"components": (0, 1)}
+        options |= {"components": (0, 1), "title": f"{title}, {_first_two(embedding.shape[1])}"}
     if table.image_shape is not None and embedding.shape[1] == 2:
         images = np.asarray(table.X).reshape(table.n, *table.image_shape)
         ax = plot_images(embedding, images, color, image_cmap=image_cmap, **options)
@@ -53,6 +54,28 @@ def draw_comparison(path: Path, comparison: Any, table: Table) -> Path:
     without_screen()
     from manifoldry.plotting import plot_comparison
 
-    label, color = first_label(table)
-    axes = plot_comparison(comparison, color, color_label=label)
+    color, options = _color(table)
+    columns = max(each.shape[1] for each in comparison.aligned.values())
+    if columns > 3:
+        options["components"] = (0, 1)
+    axes = plot_comparison(comparison, color, **options)
+    if columns > 3:
+        axes[0].figure.suptitle(_first_two(columns).capitalize(), fontsize=11)
     return save_figure(path, axes[0].figure)
+
+
+def _color(table: Table) -> tuple[Any, dict[str, Any]]:
+    """The first label and options of plots for it; nothing if almost every row has its own text."""
+    name, values = first_label(table)
+    if values is None:
+        return None, {}
+    count, is_number = len(set(values.tolist())), values.dtype.kind in "iuf"
+    if count > max(table.n // 2, 1) and not is_number:
+        return None, {}
+    # Many different whole numbers, such as years, have a color bar.
+    is_scale = is_number and count > _MOST_CLASSES
+    return values, {"color_label": name, "categorical": False if is_scale else None}
+
+
+def _first_two(columns: int) -> str:
+    return f"coordinates 1 and 2 of {columns}"

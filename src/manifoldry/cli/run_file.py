@@ -40,7 +40,7 @@ def write_run(output: Path, ctx: typer.Context, **resolved: Any) -> Path:
             lines.append(f"{name} = {_toml(_absolute(value) if name in _INPUTS else value)}")
     if settings:
         lines += ["", "[set]"]
-        lines += [f"{name} = {_toml(_setting(value))}" for name, value in settings.items()]
+        lines += [f"{_key(name)} = {_toml(_setting(value))}" for name, value in settings.items()]
     with written_at_once(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
     return path
@@ -86,6 +86,11 @@ def _absolute(path: Any) -> Any:
 def _setting(value: Any) -> Any:
     """A value of ``--set`` as TOML has it; what it does not have is text that reads the same."""
     return value if isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+def _key(name: str) -> str:
+    """The name as one key; with a dot it would be a table."""
+    return json.dumps(name) if "." in name else name
 
 
 def _toml(value: Any) -> str:

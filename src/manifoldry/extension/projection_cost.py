@@ -137,6 +137,11 @@ class CompiledDistance:
         n, d = Z.shape
         distance, density = CostExpansion.empty(n, d), Density(*CostExpansion.empty(n, d))
         points, _, *strips = self._strips
+        if (d, X.shape[1]) != (len(points), self._data.shape[1]):  # the loops check no bounds
+            raise ValueError(
+                f"positions of {d} coordinates and {X.shape[1]} features do not fit those of the "
+                f"training points: {len(points)} and {self._data.shape[1]}"
+            )
         arrays = Z, X, self._limits(Z), points, self._data, *strips
         fixed = *arrays, *self.constants, *distance, *density
         parts = row_blocks(n, points.shape[1], self.pairs_per_part)

@@ -3,7 +3,7 @@
 from manifoldry.io.columns import ColumnChoice
 from manifoldry.io.extras import MissingExtraError
 from manifoldry.io.model_file import ModelInfo, load, read_info, save
-from manifoldry.io.model_tree import DamagedModelError, UnsavableError
+from manifoldry.io.model_values import DamagedModelError, UnsavableError
 from manifoldry.io.read import read_table
 from manifoldry.io.table import DataFileError, Table
 from manifoldry.io.write import write_map, write_table

@@ -30,7 +30,7 @@ def read_npy(path: Path) -> Table:
     """A table whose features stay in the file, and are read when needed."""
     with _damaged(path, "NumPy file"):
         X = np.load(path, mmap_mode="r", allow_pickle=False)
-    return Table(_features(X, str(path)))
+    return Table(checked_features(X, str(path)))
 
 
 def read_npz(path: Path) -> Table:
@@ -50,7 +50,7 @@ def read_zarr(path: Path) -> Table:
     with _damaged(path, "Zarr store"):
         store = zarr.open(str(path), mode="r")
         if hasattr(store, "shape"):
-            return Table(_features(np.asarray(store), str(path)))
+            return Table(checked_features(np.asarray(store), str(path)))
         arrays = {name: np.asarray(array) for name, array in store.arrays()}
     return _table(arrays, path)
 
@@ -61,7 +61,7 @@ def _table(arrays: Mapping[str, Column], path: Path) -> Table:
         raise DataFileError(
             f"{path} has no array of two dimensions, only {_shapes(arrays)}; save the features as X"
         )
-    X = _features(arrays[name], f"the array {name!r} of {path}")
+    X = checked_features(arrays[name], f"the array {name!r} of {path}")
     others = [k for k in arrays if k != name]
 
     def columns(names: tuple[str, ...], length: int) -> Iterator[str]:
@@ -77,7 +77,8 @@ def _table(arrays: Mapping[str, Column], path: Path) -> Table:
     return Table(X, None if features is None else tuple(features), ids, labels, tuple(notes))
 
 
-def _features(X: Any, what: str) -> Any:
+def checked_features(X: Any, what: str) -> Any:
+    """Return a matrix of real numbers; DataFileError if it is none."""
     if X.ndim != 2:
         raise DataFileError(
             f"{what} has the shape {X.shape}, but features need two dimensions, one row per point; "

@@ -1,9 +1,9 @@
 """Files of fitted models that can be loaded safely, and read in part.
 
 A file is a line of magic bytes, the length and the checksum of a header, the header as JSON, and
-the arrays of the model, uncompressed, each at a multiple of 64 bytes. The header has the class, the
-parameters and facts about the training data, the tree of the model's objects (see `model_tree`),
-and type, shape, place and checksum of every array.
+the arrays of the model, uncompressed, one after the other, each at a multiple of 64 bytes. The
+header has the class, the parameters and facts about the training data, the tree of the model's
+objects (see `model_tree`), and type, shape, place and checksum of every array.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from manifoldry.exceptions import VersionWarning, warn
-from manifoldry.io.model_tree import DamagedModelError, Decoder, Encoder, Tree, _plain_dtype
+from manifoldry.io.model_decoder import Decoder
+from manifoldry.io.model_tree import Encoder
+from manifoldry.io.model_values import DamagedModelError, Tree, UnsavableError, plain_dtype
 from manifoldry.util.saved import package_version
 from manifoldry.util.typing import Array
 from manifoldry.util.writing import written_at_once
@@ -34,11 +36,12 @@ from manifoldry.util.writing import written_at_once
 FORMAT = 1
 _MAGIC = b"manifoldry model\n"
 _ALIGNMENT = 64
-_MAX_HEADER = 2**28  # bytes
+# Bytes of the header, so that a file cannot ask for much more memory than it takes on the disk.
+_MAX_HEADER = 2**25
 # Files up to this size are read and verified at once; larger ones are mapped into memory.
 _SMALL = 2**26
 # What a header of the wrong shape may raise while it is interpreted.
-_INCONSISTENT = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError,
+_INCONSISTENT = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError,
                  TypeError, ValueError)  # fmt: skip
 
 
@@ -97,9 +100,7 @@ def save(
     """
     if not isinstance(model, BaseEstimator):
         raise TypeError(f"model must be an estimator, not {type(model).__name__}")
-    encoder = Encoder()
-    tree = encoder.encode(model, type(model).__name__)
-    arrays = [_stored(a) for a in encoder.arrays]
+    tree, arrays = _encoded(model)
     header = {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -114,6 +115,11 @@ def save(
         "tree": tree,
     }  # fmt: skip
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+    if len(text) > _MAX_HEADER:
+        raise UnsavableError(
+            f"{type(model).__name__} has {len(text) / 1e6:.0f} MB of texts and small values, and a "
+            f"model file has room for {_MAX_HEADER / 1e6:.0f} MB: use numbers instead of texts"
+        )
     with written_at_once(path) as file:
         file.write(_MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest() + text)
         for array in arrays:
@@ -138,33 +144,54 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     ------
     DamagedModelError
         If the file is no model file, or was changed.
+
+    Notes
+    -----
+    As long as a model of a mapped file is used, the file must not be shortened or written to in
+    place. :func:`save` does neither: it makes a new file under the old name.
     """
     path = Path(path)
-    with _opened(path) as (header, start, file):
-        if verify is None:
-            verify = path.stat().st_size <= _SMALL
+    with _opened(path) as (header, start, file), _damage(path):
         arrays = _read_arrays(file, header, start, verify)
-        with _damage(path):
-            model = Decoder(arrays).decode(header["tree"])
-    if not isinstance(model, BaseEstimator):
-        raise DamagedModelError(f"{path} contains no estimator")
-    _compare_versions(header, path)
+        model = Decoder(arrays).model(header["tree"])
+        writer = str(header["versions"]["manifoldry"])
+    _compare_versions(writer, path)
     return model
 
 
 def read_info(path: str | os.PathLike[str]) -> ModelInfo:
     """Class, parameters and training data of a saved model, without loading it."""
     path = Path(path)
-    with _opened(path) as (header, _, _), _damage(path):
+    with _opened(path) as (header, _, file), _damage(path):
         return ModelInfo(
-            header["estimator"], header["parameters"], header["training"], header["versions"],
-            header["created"], header["format"], path.stat().st_size,
+            str(header["estimator"]), _texts(header["parameters"]), dict(header["training"]),
+            _texts(header["versions"]), str(header["created"]), header["format"], _size(file),
         )  # fmt: skip
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}
+
+
+def _encoded(model: BaseEstimator) -> tuple[Tree, list[Array]]:
+    """The tree of a model and its arrays; an error if they could not be loaded again."""
+    name, encoder = type(model).__name__, Encoder()
+    try:
+        tree = encoder.encode(model, name)
+        arrays = [_stored(a) for a in encoder.arrays]
+        Decoder(arrays).model(tree)
+    except UnsavableError:
+        raise
+    except _INCONSISTENT as error:
+        raise UnsavableError(f"{name} cannot be saved: {error}") from error
+    return tree, arrays
 
 
 def _stored(array: Array) -> Array:
     """The array as its bytes are written: little endian, in C or Fortran order."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = array.copy(order="K")  # products of matrices in another order have other bits
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):  # axes in a third order
         array = np.ascontiguousarray(array)
     return array.astype(array.dtype.newbyteorder("<"), order="A", copy=False)
 
@@ -180,7 +207,7 @@ def _entries(arrays: list[Array]) -> Iterator[dict[str, Tree]]:
             "offset": offset,
             "sha256": hashlib.sha256(_bytes(array)).hexdigest(),
         }
-        offset += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+        offset += _aligned(array.nbytes)
 
 
 def _bytes(array: Array) -> memoryview:
@@ -192,16 +219,26 @@ def _pad(file: BinaryIO) -> None:
     file.write(bytes(-file.tell() % _ALIGNMENT))
 
 
+def _aligned(place: int) -> int:
+    return -(-place // _ALIGNMENT) * _ALIGNMENT
+
+
 def _short(value: Any, most: int = 200) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return _short_text(" ".join(repr(value).split()), most)
+
+
+def _short_text(text: str, most: int = 200) -> str:
+    """The text in one line of printable characters, since a file may come from anybody."""
+    text = "".join(c if c.isprintable() else "?" for c in text[:most])
+    return text if len(text) < most else text[: most - 1] + "…"
 
 
 def _training(model: Any) -> dict[str, Any]:
     """Facts about a fitted model that are single numbers or texts, and names of features."""
-    if hasattr(model, "steps"):
-        model = model.steps[-1][1]
+    names = getattr(model, "feature_names_in_", None)  # of a pipeline, those of its first step
     facts: dict[str, Any] = {}
+    if hasattr(model, "steps"):
+        facts["method"], model = model.steps[-1]
     if (embedding := getattr(model, "embedding_", None)) is not None:
         facts["n_samples"], facts["n_coordinates"] = map(int, np.shape(embedding))
     for name, value in vars(model).items():
@@ -210,7 +247,7 @@ def _training(model: Any) -> dict[str, Any]:
             value = value.item() if isinstance(value, np.number) else value
             if not isinstance(value, float) or math.isfinite(value):
                 facts[name.rstrip("_")] = float(value) if isinstance(value, float) else value
-    if (names := getattr(model, "feature_names_in_", None)) is not None:
+    if names is not None:
         facts["feature_names"] = [str(name) for name in names]
     return facts
 
@@ -226,20 +263,22 @@ def _opened(path: Path) -> Iterator[tuple[dict[str, Any], int, BinaryIO]]:
                 f"{path} is no model file of manifoldry: save one with manifoldry.save(model, path)"
             )
         size, checksum = int.from_bytes(start[len(_MAGIC) : -32], "little"), start[-32:]
-        if len(start) < fixed or size > min(_MAX_HEADER, path.stat().st_size - fixed):
+        if len(start) < fixed or size > min(_MAX_HEADER, _size(file) - fixed):
             raise DamagedModelError(f"{path} is cut off or damaged: its header is incomplete")
         text = file.read(size)
         if hashlib.sha256(text).digest() != checksum:
             raise DamagedModelError(f"{path} is damaged: the checksum of its header is wrong")
         with _damage(path):
-            header = json.loads(text)
-            version = int(header["format"])
+            header = json.loads(text, parse_constant=_refuse, object_pairs_hook=_distinct)
+            version = header["format"]
+            if type(version) is not int or version < 1:
+                raise DamagedModelError("it has an unknown format")
         if version > FORMAT:
             raise DamagedModelError(
                 f"{path} has version {version} of the format, and manifoldry {package_version()} "
                 f"reads versions up to {FORMAT}: update manifoldry"
             )
-        yield header, -(-(fixed + size) // _ALIGNMENT) * _ALIGNMENT, file
+        yield header, _aligned(fixed + size), file
 
 
 @contextmanager
@@ -249,41 +288,62 @@ def _damage(path: Path) -> Iterator[None]:
         yield
     except DamagedModelError as error:
         raise DamagedModelError(f"{path} cannot be loaded: {error}") from None
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as e:
-        reason = f"{type(e).__name__}: {e}"
-        raise DamagedModelError(f"{path} is damaged: its header is inconsistent ({reason})") from e
+    except _INCONSISTENT as error:
+        reason = f"{type(error).__name__}: {_short_text(str(error))}"
+        raise DamagedModelError(
+            f"{path} is damaged: its parts are inconsistent ({reason})"
+        ) from error
 
 
-def _read_arrays(file: BinaryIO, header: dict[str, Any], start: int, verify: bool) -> list[Array]:
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of JSON with these entries, whose names must differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DamagedModelError("an entry occurs twice")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise DamagedModelError(f"{constant} is no number of JSON")
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _read_arrays(
+    file: BinaryIO, header: dict[str, Any], start: int, verify: bool | None
+) -> list[Array]:
     """The arrays, as views of the file's bytes in memory."""
-    path = Path(file.name)
-    size = path.stat().st_size
-    with _damage(path):
-        if size <= _SMALL:
-            file.seek(0)
-            buffer: Any = bytearray(file.read())
-        else:
-            # Private to this process: changes to an array do not reach the file.
-            buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        arrays = [_view(buffer, entry, start, size) for entry in header["arrays"]]
-        if verify:
-            for array, entry in zip(arrays, header["arrays"], strict=True):
-                if hashlib.sha256(_bytes(array)).hexdigest() != entry["sha256"]:
-                    raise DamagedModelError("the checksum of an array is wrong")
+    is_small = _size(file) <= _SMALL
+    if is_small:
+        file.seek(0)
+        buffer: Any = bytearray(file.read())
+    else:
+        # Private to this process: changes to an array do not reach the file.
+        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    arrays, end = [], start
+    for entry in header["arrays"]:
+        # One after the other, so that no byte is in two arrays, and checksums take one pass.
+        if entry["offset"] != _aligned(end - start):
+            raise DamagedModelError("an array is not at its place")
+        arrays.append(_view(buffer, entry, start + entry["offset"]))
+        end = start + entry["offset"] + arrays[-1].nbytes
+    if end != len(buffer) and header["arrays"]:
+        raise DamagedModelError("it has more bytes than its arrays")
+    if is_small if verify is None else verify:
+        for array, entry in zip(arrays, header["arrays"], strict=True):
+            if hashlib.sha256(_bytes(array)).hexdigest() != entry["sha256"]:
+                raise DamagedModelError("the checksum of an array is wrong")
     return arrays
 
 
-def _view(buffer: Any, entry: dict[str, Any], start: int, size: int) -> Array:
-    dtype, shape = _plain_dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
-    count, offset = math.prod(shape), start + int(entry["offset"])
-    if min((0, *shape)) < 0 or offset < start or offset + count * dtype.itemsize > size:
+def _view(buffer: Any, entry: dict[str, Any], offset: int) -> Array:
+    dtype, shape = plain_dtype(entry["dtype"]), tuple(entry["shape"])
+    if any(type(length) is not int or length < 0 for length in shape):
+        raise DamagedModelError(f"an array has the shape {_short(shape)}")
+    count = math.prod(shape)
+    if offset + count * dtype.itemsize > len(buffer):
         raise DamagedModelError("an array is cut off")
     if not count:
         return np.empty(shape, dtype)
@@ -291,11 +351,11 @@ def _view(buffer: Any, entry: dict[str, Any], start: int, size: int) -> Array:
     return flat.reshape(shape, order="F" if entry["fortran"] else "C")
 
 
-def _compare_versions(header: dict[str, Any], path: Path) -> None:
-    writer, own = str(header["versions"]["manifoldry"]), package_version()
+def _compare_versions(writer: str, path: Path) -> None:
+    own = package_version()
     if writer != own:
         warn(
-            f"{path} was written by manifoldry {writer} and is loaded by {own}, whose attributes "
-            "may differ; fit the model again with this version if its results do",
+            f"{path} was written by manifoldry {_short_text(writer, 40)} and is loaded by {own}, "
+            "whose attributes may differ; fit the model again with this version if its results do",
             VersionWarning,
         )

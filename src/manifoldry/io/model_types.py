@@ -115,6 +115,7 @@ _OURS = {
     "spectral.pca": "PCA",
     "spectral.spectral_clustering": "SpectralClustering UnitRows",
     "spectral.spectral_embedding": "SpectralEmbedding",
+    "tl.genes": "GeneExpression",
     "util.estimate": "Estimate",
     "util.rows": "RowLookup",
     "wrappers.calibration": "LocalError",
@@ -128,6 +129,7 @@ _SKLEARN = {
     "decomposition": "PCA TruncatedSVD IncrementalPCA",
     "feature_selection": "VarianceThreshold",
     "impute": "SimpleImputer KNNImputer",
+    "kernel_ridge": "KernelRidge",
     "linear_model": "LinearRegression Ridge",
     "neighbors": "KNeighborsRegressor",
     "pipeline": "Pipeline FeatureUnion",
@@ -171,3 +173,8 @@ def class_named(name: str) -> type | None:
         return None
     found: type = getattr(import_module(module), name.split(".")[-1])
     return found
+
+
+def sklearn_names() -> list[str]:
+    """The classes of scikit-learn whose objects can be saved."""
+    return sorted(name for names in _SKLEARN.values() for name in names.split())

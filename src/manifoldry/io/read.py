@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from manifoldry.io.annotated_files import read_h5ad
+from manifoldry.io.annotated_files import is_annotated_store, read_annotated
 from manifoldry.io.array_files import read_npy, read_npz, read_zarr
 from manifoldry.io.arrow_files import read_arrow
 from manifoldry.io.columns import ColumnChoice
@@ -25,6 +25,7 @@ def read_table(
     delimiter: str | None = None,
     key: str | None = None,
     missing: bool = False,
+    graph: bool = False,
 ) -> Table:
     r"""Read rows of numbers, with names of the rows and labels, from a file.
 
@@ -41,9 +42,13 @@ def read_table(
     delimiter : str, optional
         Delimiter of a text file; by default it is recognized.
     key : str, optional
-        Entry of ``obsm`` or ``layers`` of an ``.h5ad`` file to read instead of ``X``.
+        Entry of ``obsm``, ``layers`` or ``obsp`` of an AnnData (an ``.h5ad`` file, or a Zarr
+        store) to read instead of ``X``.
     missing : bool, default=False
         Whether to return missing values as NaN; by default the first of them is an error.
+    graph : bool, default=False
+        Whether `key` may be an entry of ``obsp``, whose values are of pairs of rows; by default
+        it is an error, so that they are not taken for features.
 
     Raises
     ------
@@ -62,6 +67,12 @@ def read_table(
     """
     choice = ColumnChoice() if choice is None else choice
     table = _read(path, choice, delimiter, key)
+    if table.is_graph and not graph:
+        raise DataFileError(
+            f"{key!r} is in obsp of {path}, which has distances or weights of pairs, not features; "
+            "pass graph=True to read_table, or --method isomap --set metric=precomputed to embed "
+            "(for weights, --method diffusion-maps --set affinity=precomputed)"
+        )
     if 0 in table.X.shape:
         raise DataFileError(
             f"{path} has no data: {table.X.shape[0]} rows, {table.X.shape[1]} features"
@@ -76,6 +87,8 @@ def read_table(
 def has_column_names(path: str | os.PathLike[str]) -> bool:
     """Whether data of this format have names of columns; arrays and images have none."""
     file = Path(path)
+    if is_annotated_store(file):
+        return True
     return file.suffix.lower() not in _ARRAYS and not file.is_dir()
 
 
@@ -84,16 +97,17 @@ def _read(
 ) -> Table:
     file = Path(path)
     suffix = file.suffix.lower()
-    if key is not None and suffix != ".h5ad":
-        raise DataFileError(f"{path} is no .h5ad file, so it has no entry {key!r}")
+    annotated = suffix == ".h5ad" or is_annotated_store(file)
+    if key is not None and not annotated:
+        raise DataFileError(f"{path} is no AnnData, so it has no entry {key!r}")
     if str(path) == "-":
         return _from_text("-", choice, delimiter)
     if not file.exists():
         raise FileNotFoundError(f"there is no file {path}")
+    if annotated:
+        return read_annotated(file, choice, key)
     if suffix in _ARRAYS:
         return choice.apply_to_array(_ARRAYS[suffix](file), str(path))
-    if suffix == ".h5ad":
-        return read_h5ad(file, choice, key)
     if file.is_dir():
         return choice.apply_to_array(read_image_folder(file), str(path))
     if suffix in _ARROW:

@@ -38,7 +38,9 @@ class Table:
     image_shape : tuple of int, optional
         Shape of the image in each row, if rows are images.
     source : path, optional
-        The ``.h5ad`` file that the data are from, which has more than a table.
+        The AnnData file or store that the data are from, which has more than a table.
+    is_graph : bool
+        Whether `X` has distances or weights of pairs of rows, as entries of ``obsp``.
     """
 
     X: Matrix
@@ -48,6 +50,7 @@ class Table:
     notes: tuple[str, ...] = ()
     image_shape: tuple[int, ...] | None = None
     source: Path | None = None
+    is_graph: bool = False
 
     @property
     def n(self) -> int:

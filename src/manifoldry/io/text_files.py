@@ -86,12 +86,17 @@ def _decoded(raw: bytes, name: str) -> tuple[str, list[str]]:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """The mark that divides all lines into the same number of fields, and the most of them."""
+    """The mark that divides all lines into the same number of fields.
 
-    def score(mark: str) -> tuple[bool, int]:
+    Of several, one that divides the first line like the others, then any but a space, which labels
+    may contain, then the one of the most fields.
+    """
+
+    def score(mark: str) -> tuple[bool, bool, bool, int]:
         counts = [len(_fields(line, mark)) for line in lines]
         usual = max(set(counts), key=counts.count)
-        return usual > 1 and counts.count(usual) > 0.8 * len(counts), usual
+        is_regular = usual > 1 and counts.count(usual) > 0.8 * len(counts)
+        return is_regular, counts[0] == usual, mark != " ", usual
 
     best = max(_DELIMITERS, key=score)
     return best if score(best)[0] else ","
@@ -149,10 +154,28 @@ def _parsed(text: str, name: str, mark: str, decimal: str, header: bool) -> pa.T
         )
     except pa.ArrowInvalid as error:
         reason = str(error).removeprefix("CSV parse error: ").splitlines()[0][:150]
+        if "\n" not in text.strip():
+            raise DataFileError(
+                f"{name} has a single line of {len(text)} characters; data have one line per row"
+            ) from None
+        reason = _uneven_row(text, mark) or reason
         raise DataFileError(
             f"{name} cannot be read with the delimiter {mark!r}: {reason}; name another with "
             "--delimiter, or mend the row"
         ) from None
+
+
+def _uneven_row(text: str, mark: str) -> str | None:
+    """The first row with another number of fields than the first, or None if all have the same."""
+    try:
+        rows = csv.reader(io.StringIO(text), delimiter=mark)
+        expected = len(next(rows))
+        for row in rows:
+            if row and len(row) != expected:
+                return f"line {rows.line_num} has {len(row)} fields, the first line has {expected}"
+    except csv.Error:  # such as a field of more than 128 KB
+        pass
+    return None
 
 
 def _block_size(text: str) -> int:

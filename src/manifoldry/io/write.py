@@ -9,15 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.io.annotated_files import open_h5ad
+from manifoldry.io.annotated_files import open_annotated
 from manifoldry.io.columns import unique_names
 from manifoldry.io.extras import optional_module
 from manifoldry.io.table import Column, DataFileError, Table
 from manifoldry.util.typing import Array
-from manifoldry.util.writing import replaced_at_once, written_at_once
+from manifoldry.util.writing import (
+    folder_replaced_at_once,
+    replaced_at_once,
+    written_at_once,
+)
 
 TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".npy")
-MAP_FORMATS = (*TABLE_FORMATS, ".h5ad")
+ANNOTATED_FORMATS = (".h5ad", ".zarr")
+MAP_FORMATS = (*TABLE_FORMATS, *ANNOTATED_FORMATS)
 # A spreadsheet runs a cell that begins with one of these as a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -36,9 +41,9 @@ def write_map(
     Parameters
     ----------
     path : str or path
-        The file: ``.csv``, ``.tsv``, ``.parquet``, ``.npy`` (coordinates alone) or ``.h5ad``, where
-        the coordinates are ``obsm["X_method"]`` and the rest is that of the file of the data, if
-        that was an ``.h5ad`` file too.
+        The file: ``.csv``, ``.tsv``, ``.parquet``, ``.npy`` (coordinates alone), or ``.h5ad`` or
+        ``.zarr`` for an AnnData, where the coordinates are ``obsm["X_method"]`` and the rest is
+        that of the data, if they were an AnnData too.
     embedding : array of shape (n, n_components)
         The coordinates.
     table : Table
@@ -48,8 +53,8 @@ def write_map(
     """
     if len(embedding) != table.n:
         raise ValueError(f"embedding has {len(embedding)} rows, but the table has {table.n}")
-    if Path(path).suffix.lower() == ".h5ad":
-        return _write_h5ad(Path(path), embedding, table, f"X_{method}")
+    if Path(path).suffix.lower() in ANNOTATED_FORMATS:
+        return _write_annotated(Path(path), embedding, table, f"X_{method}")
     names = tuple(f"{method}{j + 1}" for j in range(embedding.shape[1]))
     return write_table(path, replace(table, X=embedding, names=names))
 
@@ -108,20 +113,25 @@ def _safe_text(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
-def _write_h5ad(path: Path, embedding: Array, table: Table, key: str) -> Path:
-    adata = _new_annotated(table) if table.source is None else open_h5ad(table.source)
+def _write_annotated(path: Path, embedding: Array, table: Table, key: str) -> Path:
+    adata = _new_annotated(table) if table.source is None else open_annotated(table.source)
     adata.obsm[key] = np.asarray(embedding)
     for name, values in table.labels.items():
         if name not in adata.obs:
             adata.obs[name] = values
+    if path.suffix.lower() == ".zarr":
+        optional_module("zarr", "zarr", "writing Zarr")
+        with folder_replaced_at_once(path) as folder:
+            adata.write_zarr(folder)
+        return path
     with replaced_at_once(path) as temporary:
         adata.write_h5ad(temporary)
     return path
 
 
 def _new_annotated(table: Table) -> Any:
-    anndata = optional_module("anndata", "anndata", "writing .h5ad")
-    pandas = optional_module("pandas", "anndata", "writing .h5ad")
+    anndata = optional_module("anndata", "anndata", "writing AnnData")
+    pandas = optional_module("pandas", "anndata", "writing AnnData")
     ids = [str(i) for i in (range(table.n) if table.ids is None else table.ids)]
     names = table.names or [f"x{j + 1}" for j in range(table.X.shape[1])]
     obs = pandas.DataFrame(dict(table.labels), index=ids)

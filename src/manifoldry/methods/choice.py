@@ -12,6 +12,9 @@ _SAMPLE = 1500  # rows from which the dimension and the number of clusters are e
 # Rows from which Isomap uses landmarks: before, its matrix of distances takes less than 200 MB.
 _LANDMARKS_FROM = 5000
 _N_LANDMARKS = 500
+# Pairs of rows that are ranked to assess a map: 2000 rows of 100 000, in about a minute.
+_RANKED_PAIRS = 2e8
+_LEAST_SAMPLE = 200
 
 
 class MethodChoice(NamedTuple):
@@ -79,3 +82,12 @@ def suited_to_size(estimator: Any, n: int, note: Callable[[str], None]) -> Any:
         note(f"isomap of {n} rows uses {_N_LANDMARKS} landmarks; --set n_landmarks=N")
         estimator.set_params(n_landmarks=_N_LANDMARKS)
     return estimator
+
+
+def assessed_rows(n: int, note: Callable[[str], None]) -> Any:
+    """Number of rows from which the quality of a map is estimated, as `assess` takes it."""
+    if n * 2000 <= _RANKED_PAIRS:
+        return "auto"
+    size = max(_LEAST_SAMPLE, int(_RANKED_PAIRS / n))
+    note(f"metrics of {n} rows are estimated from {size} of them")
+    return size

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from manifoldry.dimension.consensus import Consensus, column_fractions
+from manifoldry.util.typing import Array
 
 _STRATEGIES = {"median": "median", "mean": "mean", "frequent": "most_frequent", "zero": "constant"}
 
@@ -25,9 +28,9 @@ class Preprocessing:
         What to put for missing values of a column.
     log1p : bool
         Whether to take log(1 + x), as for counts.
-    scale : bool or None
+    scale : bool, optional
         Whether to standardize columns to mean 0 and variance 1; sparse data keep their mean. None
-        leaves it open, see `decide_scale`.
+        to decide by the data, see :meth:`decided`.
     pca : int, optional
         Number of principal components.
     seed : int
@@ -36,7 +39,7 @@ class Preprocessing:
 
     impute: str | None = None
     log1p: bool = False
-    scale: bool | None = False
+    scale: bool | None = None
     pca: int | None = None
     seed: int = 0
 
@@ -46,6 +49,26 @@ class Preprocessing:
         return cls(
             params["impute"], params["log1p"], params["scale"], params["pca"], params["seed"]
         )
+
+    def decided(
+        self, X: Any, names: Sequence[str] | None, note: Callable[[str], None]
+    ) -> Preprocessing:
+        """The same steps, with `scale` decided if it is None.
+
+        Columns are standardized if one of them has nearly all the variance, as when units differ.
+        Columns without names, such as pixels, and logarithms keep their units.
+        """
+        if self.scale is not None or self.log1p or names is None or sparse.issparse(X):
+            return replace(self, scale=bool(self.scale))
+        fractions = _fractions_of_sample(X)
+        top = int(fractions.argmax())
+        is_dominant = len(names) > 2 and fractions[top] > Consensus.max_column_fraction
+        if is_dominant:
+            note(
+                f"column {names[top]!r} has {fractions[top]:.1%} of the variance, as if units "
+                "differed, so columns are standardized; --no-scale (scale=False) keeps their units"
+            )
+        return replace(self, scale=bool(is_dominant))
 
     def fit(self, X: Any, note: Callable[[str], None]) -> tuple[list[tuple[str, Any]], Any]:
         """The fitted steps by name, and the data that they make."""
@@ -79,6 +102,13 @@ class Preprocessing:
             count = min(self.pca, most)
             steps.append(("pca", PCA(count, svd_solver=solver, random_state=self.seed)))
         return steps
+
+
+def _fractions_of_sample(X: Any, most: int = 10_000) -> Array:
+    """Fractions of the variance in each column, in at most about `most` rows without gaps."""
+    X = X[:: max(1, len(X) // most)]
+    X = X[np.isfinite(X).all(axis=1)]
+    return column_fractions(X) if len(X) > 1 else np.zeros(X.shape[1])
 
 
 def _check_above_minus_one(X: Any) -> None:

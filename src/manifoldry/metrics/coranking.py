@@ -1,6 +1,7 @@
 """Co-ranking of data and embedding: neighbors kept, for every neighborhood size."""
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,44 +138,51 @@ def compare_ranks(
 
     `budget` is the number of entries of a block of rows; several arrays of that size are held.
     """
-    n, contributions = pair.n, _rank_contributions(pair.n)
+    n, contributions, lock = pair.n, _rank_contributions(pair.n), Lock()
+    # One histogram of the larger ranks for all blocks, to which they add: of many points, a block
+    # is a single row, and its own histogram as long as that.
+    counts = np.zeros((len(embeddings), n - 1), dtype=np.int64)
 
-    def block(rows: IntArray) -> list[tuple[Any, ...]]:
+    def block(rows: IntArray) -> list[tuple[Array, ...]]:
         in_data = all_ranks(pair.data_distances.neighbor_keys(rows))
-        return [
-            _rank_statistics(in_data, all_ranks(m.neighbor_keys(rows)), k, contributions)
-            for m in embeddings
-        ]
+        found: list[tuple[Array, ...]] = []
+        for m, count in zip(embeddings, counts, strict=True):
+            embedded = all_ranks(m.neighbor_keys(rows))
+            larger = np.maximum(in_data, embedded)
+            # A point has rank n in its own row, which is omitted here.
+            own = np.bincount(larger.ravel(), minlength=n + 1)[1:n]
+            with lock:
+                count += own
+            area = contributions[larger].sum(axis=1)
+            found.append((*_rank_statistics(in_data, embedded, k), area))
+        return found
 
-    found = zip(*map_rows(block, points, n, budget), strict=True)
-    return [_merge_blocks(blocks, points, n, k) for blocks in found]
+    merged = zip(*map_rows(block, points, n, budget), strict=True)
+    return [
+        _merge_blocks(blocks, count, points, n, k)
+        for blocks, count in zip(merged, counts, strict=True)
+    ]
 
 
-def _rank_statistics(
-    in_data: IntArray, embedded: IntArray, k: int, contributions: Array
-) -> tuple[Any, ...]:
-    """Statistics of a block of rows, each per point except the histogram.
+def _rank_statistics(in_data: IntArray, embedded: IntArray, k: int) -> tuple[Array, Array, Array]:
+    """Statistics of a block of rows, per point.
 
-    Sums of rank − k over the intrusions and over the extrusions, number of neighbors preserved,
-    histogram of the larger of the two ranks, and contribution to the area under R_NX.
+    Sums of rank − k over the intrusions and over the extrusions, and number of neighbors preserved.
     """
-    n = in_data.shape[1]
     near, near_embedded = in_data <= k, embedded <= k
-    larger = np.maximum(in_data, embedded)
     return (
         np.where(near_embedded & ~near, in_data - k, 0).sum(axis=1),
         np.where(near & ~near_embedded, embedded - k, 0).sum(axis=1),
         (near & near_embedded).sum(axis=1),
-        # A point has rank n in its own row, which is omitted here.
-        np.bincount(larger.ravel(), minlength=n + 1)[1:n],
-        contributions[larger].sum(axis=1),
     )
 
 
-def _merge_blocks(blocks: Any, points: IntArray, n: int, k: int) -> RankComparison:
-    intruded, extruded, kept, counts, areas = zip(*blocks, strict=True)
+def _merge_blocks(
+    blocks: Any, counts: IntArray, points: IntArray, n: int, k: int
+) -> RankComparison:
+    intruded, extruded, kept, areas = zip(*blocks, strict=True)
     worst = k * (2 * n - 3 * k - 1) / 2
-    q_nx = np.cumsum(np.sum(counts, axis=0)) / (len(points) * np.arange(1, n))
+    q_nx = np.cumsum(counts) / (len(points) * np.arange(1, n))
     return RankComparison(
         1 - np.concatenate(intruded) / worst,
         1 - np.concatenate(extruded) / worst,

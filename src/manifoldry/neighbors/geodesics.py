@@ -97,6 +97,14 @@ class Geodesics:
         vars(geodesics)["distances"] = D  # they need not be found again
         return geodesics
 
+    def check(self) -> None:
+        """Raise ValueError if a target is not a point of the graph; compiled loops rely on it."""
+        targets, n = np.asarray(self.targets), self.graph.n_reference
+        if targets.ndim != 1 or targets.dtype.kind not in "iu":
+            raise ValueError("targets must be one row of integers")
+        if len(targets) and not 0 <= targets.min() <= targets.max() < n:
+            raise ValueError(f"a target is not one of the {n} points")
+
     @cached_property
     def distances(self) -> Array:
         """The distances, (n_samples, n_targets); infinite between connected components.

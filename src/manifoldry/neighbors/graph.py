@@ -103,13 +103,18 @@ class NeighborGraph:
 
     def check(self) -> None:
         """Raise ValueError if an index is out of range; compiled loops rely on them."""
-        ends = np.asarray(self.indptr)
-        rows = len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.indices)
-        if not (rows and (np.diff(ends) >= 0).all() and len(self.distances) == len(self.indices)):
+        if not isinstance(self.index, NeighborIndex):
+            raise TypeError(f"index is a {type(self.index).__name__}, not a NeighborIndex")
+        ends, near, n = np.asarray(self.indptr), np.asarray(self.indices), self.n_reference
+        rows = len(ends) > 0 and ends[0] == 0 and ends[-1] == len(near)
+        if not (rows and (np.diff(ends) >= 0).all() and len(self.distances) == len(near)):
             raise ValueError("the rows of the neighbor graph are inconsistent")
-        near = self.indices
-        if len(near) and not 0 <= near.min() <= near.max() < self.n_reference:
-            raise ValueError(f"a neighbor is not one of the {self.n_reference} points")
+        if len(near) and not 0 <= near.min() <= near.max() < n:
+            raise ValueError(f"a neighbor is not one of the {n} points")
+        if len(self.neighbor_radius) != n or len(self.last_neighbor) != n:
+            raise ValueError(f"neighbor_radius and last_neighbor must have {n} entries")
+        if self.n_neighbors is not None and not 0 < self.n_neighbors < max(2, n):
+            raise ValueError(f"n_neighbors={self.n_neighbors} must be less than {n}")
 
     @classmethod
     def build(

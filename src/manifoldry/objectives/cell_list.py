@@ -139,6 +139,7 @@ class CellSums(ApproximateSums):
         if isinstance(weights, FactoredWeights):
             from manifoldry.objectives.compiled_factors import cell_sums_factors
 
+            weights.check(n)
             pairs = T, weights.left, weights.right[cells.order], self.width**2
             loop = partial(cell_sums_factors(d, order), *pairs)
         else:

@@ -45,6 +45,17 @@ class FactoredWeights:
     left: Array
     right: Array
 
+    def check(self, n: int | None = None) -> None:
+        """Raise ValueError for different numbers of factors, or unless they are of `n` points.
+
+        Compiled loops rely on it.
+        """
+        left, right = self.left.shape, self.right.shape
+        if len(left) != 2 or left[1:] != right[1:]:
+            raise ValueError(f"the factors of the weights have the shapes {left} and {right}")
+        if n is not None and self.shape != (n, n):
+            raise ValueError(f"weights of {self.shape} points cannot be those of {n} points")
+
     @property
     def n_factors(self) -> int:
         """Number of factors of each point."""

@@ -91,6 +91,8 @@ class InterpolatedSum:
         S, gradient, hessian = np.empty(n), np.zeros((n, d)), np.zeros((n, d, d))
         U = np.ascontiguousarray(Z / self.spacing - self.first)
         rows = np.arange(n) if rows is None else rows
+        if weights is not None and weights.n_factors != self.nodes.shape[-1]:
+            raise ValueError(f"new points must have {self.nodes.shape[-1]} factors of weights")
         loop = self._loop(d, U, weights, rows)
         parts = max(1, min(thread_count(), n // _LEAST_PART))
         bounds = pairwise(n * part // parts for part in range(parts + 1))

@@ -71,6 +71,8 @@ class Mesh:
         U = np.array(Y.T, dtype=np.float64, order="C") / spacing
         first = np.floor(U.min(axis=1))
         U -= first[:, None]
+        if not U.max() < 2**31:  # compiled loops check no bounds
+            raise ValueError("the points are not finite, or too far apart for a mesh")
         shape = tuple(int(u) + _NODES for u in U.max(axis=1))
         order, starts = np.empty(U.shape[1], np.int32), np.empty(shape[0] + 1, np.int64)
         sort_by_cell(U[0].astype(np.int32), starts, order)
@@ -125,6 +127,7 @@ class Mesh:
         if isinstance(weights, FactoredWeights):
             from manifoldry.objectives.compiled_factors import spreading_factors
 
+            weights.check(len(self.order))
             return partial(spreading_factors(self.d), self.positions, self.order, weights.right)
         from manifoldry.objectives.compiled_mesh import spreading
 
@@ -140,6 +143,7 @@ class Mesh:
         if isinstance(weights, FactoredWeights):
             from manifoldry.objectives.compiled_factors import gathering_factors
 
+            weights.check(n)
             points = self.positions, self.order, weights.left, weights.right
             loop = partial(gathering_factors(self.d, slopes), *points, nodes, near)
         else:

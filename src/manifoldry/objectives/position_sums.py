@@ -152,6 +152,8 @@ class ExactPositionSums(PositionSums):
         n, d = Z.shape
         S, dS, ddS = np.empty(n), np.empty((n, d)), np.empty((n, d, d))
         a = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        if a is not None and a.shape[1] != len(self.Y):  # compiled loops check no bounds
+            raise ValueError(f"there are weights of {a.shape[1]} points, not of {len(self.Y)}")
         rows = np.arange(n) if rows is None else rows
         fixed = np.ascontiguousarray(Z), *self._strips, nearest, a, rows, *constants, S, dS, ddS
         loop, parts = position_loop(d), row_blocks(n, len(self.Y), self.thread_pairs)

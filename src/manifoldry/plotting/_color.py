@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,18 +18,17 @@ from manifoldry.plotting._labels import (
 )
 from manifoldry.plotting._style import (
     CLASSES_PER_MARKER,
-    LIGHT_GRAY,
     MARKERS,
+    ON_LIGHT,
     PALETTE,
-    TEXT_COLOR,
     import_matplotlib,
+    tones,
 )
 from manifoldry.util.array_like import annotated_of, array_like, named_values
 from manifoldry.util.typing import Array, IntArray
 
-MAX_LEGEND = 40  # largest number of classes with a legend
+MAX_LABELS = 40  # whole numbers with more different values are not labels
 MISSING = "missing"  # class of the points without a label
-_ROWS = 14  # rows of a legend before it has another column
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +46,7 @@ class Coloring:
     codes: IntArray | None = None
     classes: tuple[str, ...] = ()
     has_missing: bool = False
+    gray: str = ON_LIGHT.missing
 
     @property
     def categorical(self) -> bool | None:
@@ -60,7 +60,7 @@ class Coloring:
             (PALETTE[i % len(PALETTE)], MARKERS[i // CLASSES_PER_MARKER % len(MARKERS)])
             for i in range(len(self.classes))
         ]
-        return [*styles[:-1], (LIGHT_GRAY, MARKERS[0])] if self.has_missing else styles
+        return [*styles[:-1], (self.gray, MARKERS[0])] if self.has_missing else styles
 
     def rgba(self, chosen: IntArray) -> Any:
         """Colors of the chosen points, if they have classes."""
@@ -69,35 +69,23 @@ class Coloring:
 
         return to_rgba_array([color for color, _ in self.styles])[self.codes[chosen]]
 
+    def on(self, ax: Any) -> Coloring:
+        """The same with a gray for missing labels that stays in the background of these axes."""
+        return replace(self, gray=tones(ax).missing)
+
     @property
-    def legend_columns(self) -> int:
-        """Number of columns of the legend."""
-        return -(-len(self.classes) // _ROWS)
+    def missing(self) -> Mask | None:
+        """Which points have no label or value; None if all have."""
+        if not self.has_missing:
+            return None
+        if self.values is not None:
+            return np.asarray(np.isnan(self.values))
+        return np.asarray(self.codes == len(self.classes) - 1)
 
-    def marker_groups(self, n: int) -> list[tuple[str, IntArray]]:
-        """Markers and the points drawn with each; several if there are more classes than colors."""
-        if self.codes is None:
-            return [(MARKERS[0], np.arange(n))]
-        marker = np.array([MARKERS.index(each) for _, each in self.styles])[self.codes]
-        return [(MARKERS[m], np.flatnonzero(marker == m)) for m in np.unique(marker)]
-
-    def handles(self) -> list[Any]:
-        """Legend entries, opaque and of fixed size."""
-        from matplotlib.lines import Line2D
-
-        return [
-            Line2D(
-                [],
-                [],
-                color=color,
-                marker=marker,
-                linestyle="",
-                markersize=6,
-                label=name,
-                markeredgewidth=0,
-            )
-            for (color, marker), name in zip(self.styles, self.classes, strict=True)
-        ]
+    def counts(self) -> IntArray:
+        """Number of points of each class."""
+        assert self.codes is not None
+        return np.bincount(self.codes, minlength=len(self.classes))
 
     def bar_label(self, label: str | None) -> str | None:
         """Label of the color bar, which says what gray points are if there are any."""
@@ -159,98 +147,6 @@ def resolve_color(
     return Coloring("values", values=values, has_missing=bool(np.isnan(values).any()))
 
 
-def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_options: Any) -> Any:
-    """Draw points of two or three columns and return the last collection drawn.
-
-    Points are drawn in a fixed random order, so that in data sorted by class the last class does
-    not cover the others.
-    """
-    order = np.random.default_rng(0).permutation(len(points))
-    drawn = None
-    for marker, members in coloring.marker_groups(len(points)):
-        chosen = order[np.isin(order, members)] if len(members) < len(order) else order
-        columns = points[chosen].T
-        drawn = ax.scatter(
-            *columns,
-            marker=marker,
-            linewidths=0,
-            **marker_options,
-            **_color_options(coloring, chosen, cmap),
-        )
-    return drawn
-
-
-def point_colors(coloring: Coloring, chosen: IntArray, cmap: Any) -> Any:
-    """Colors of the chosen points; light gray if all points have one color."""
-    if coloring.codes is not None:
-        return coloring.rgba(chosen)
-    if coloring.values is None:
-        return LIGHT_GRAY
-    options = _color_options(coloring, chosen, cmap)
-    normalize = import_matplotlib("matplotlib.colors").Normalize(options["vmin"], options["vmax"])
-    return options["cmap"](normalize(np.ma.masked_invalid(options["c"])))
-
-
-def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:
-    """Add a legend of the classes, or a color bar, next to the axes."""
-    if coloring.values is not None:
-        bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03)
-        style_colorbar(bar, coloring.bar_label(label))
-    elif coloring.codes is not None:
-        style_legend(
-            ax.legend(
-                **legend_options(coloring, label), loc="upper left", bbox_to_anchor=(1.0, 1.02)
-            )
-        )
-
-
-def legend_options(coloring: Coloring, label: str | None) -> dict[str, Any]:
-    """Return the options common to axes legends and figure legends."""
-    return {
-        "handles": coloring.handles(),
-        "title": label,
-        "ncols": max(1, coloring.legend_columns),
-        "frameon": False,
-        "fontsize": 9,
-        "title_fontsize": 9,
-        "handletextpad": 0.2,
-        "columnspacing": 0.8,
-        "labelspacing": 0.35,
-        "alignment": "left",
-        "labelcolor": TEXT_COLOR,
-    }
-
-
-def style_legend(legend: Any) -> None:
-    """Set the color of a legend's title."""
-    legend.get_title().set_color(TEXT_COLOR)
-
-
-def style_colorbar(bar: Any, label: str | None) -> None:
-    """Remove the frame of a color bar and make its colors opaque."""
-    bar.outline.set_visible(False)
-    bar.solids.set_alpha(1)
-    bar.ax.tick_params(labelsize=9, length=0, labelcolor=TEXT_COLOR)
-    if label:
-        bar.set_label(label, fontsize=9, color=TEXT_COLOR)
-
-
-def _color_options(coloring: Coloring, chosen: IntArray, cmap: Any) -> dict[str, Any]:
-    if coloring.values is not None:
-        low, high = np.nanmin(coloring.values), np.nanmax(coloring.values)
-        shades = import_matplotlib("matplotlib").colormaps.get_cmap(cmap)
-        return {
-            "c": coloring.values[chosen],
-            "cmap": shades.with_extremes(bad=LIGHT_GRAY),
-            "plotnonfinite": True,
-            "vmin": low,
-            "vmax": high,
-        }
-    if coloring.codes is not None:
-        return {"c": coloring.rgba(chosen)}
-    return {"color": coloring.single}
-
-
 def _column(color: Any, n: int) -> Any:
     # In an array of strings, None and NaN of a list would become "None" and "nan".
     array = np.asarray(array_like(color, "color"))
@@ -268,14 +164,14 @@ def _looks_categorical(array: Any) -> bool:
     if array.dtype.kind not in "iu":
         return array.dtype.kind != "f"
     count = len(np.unique(array))
-    if count > MAX_LEGEND:
+    if count > MAX_LABELS:
         warn(
-            f"color has {count} different whole numbers, more than {MAX_LEGEND}, so they are drawn "
+            f"color has {count} different whole numbers, more than {MAX_LABELS}, so they are drawn "
             "as values, with a color bar; pass categorical=True if they are labels, "
             "categorical=False if they are not",
             ManifoldryWarning,
         )
-    return count <= MAX_LEGEND
+    return count <= MAX_LABELS
 
 
 def _classes(codes: IntArray, names: list[str], drawn: Mask) -> Coloring:

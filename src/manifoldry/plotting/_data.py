@@ -16,7 +16,9 @@ def read_points(embedding: Any, components: Sequence[int] | None = None) -> Arra
     Y = _numbers("embedding", _fitted_attribute(embedding, "embedding_"))
     Y = Y[:, None] if Y.ndim == 1 else Y
     if Y.ndim != 2 or Y.size == 0:
-        raise ValueError(f"embedding has shape {Y.shape}, expected (n_samples, n_components)")
+        raise ValueError(
+            f"embedding has shape {Y.shape}, expected (n_samples, n_components), both at least 1"
+        )
     if components is not None:
         Y = Y[:, _columns(components, Y.shape[1])]
     if Y.shape[1] > 3:

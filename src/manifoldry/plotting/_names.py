@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, IdentityTransform
 
 from manifoldry.exceptions import ManifoldryWarning, warn
-from manifoldry.plotting._style import GRAY, TEXT_COLOR
+from manifoldry.plotting._style import halo, tones
 from manifoldry.util.typing import Array
+
+_WIDTH = 22  # letters of a line of a name
+_LISTED = 10  # names that a warning lists
 
 
 def write_names(ax: Any, anchors: Sequence[Array], names: Sequence[str]) -> None:
@@ -26,15 +29,15 @@ def write_names(ax: Any, anchors: Sequence[Array], names: Sequence[str]) -> None
 def _write(ax: Any, anchor: Array, name: str) -> Text:
     text: Text = ax.text(
         *anchor,
-        name,
+        fill(name, _WIDTH),
         fontsize=9,
         fontweight="bold",
-        color=TEXT_COLOR,
+        color=tones(ax).text,
         ha="center",
         va="center",
         zorder=4,  # below new points
         in_layout=False,  # they are inside the axes when they are drawn
-        path_effects=[withStroke(linewidth=2.5, foreground="white", alpha=0.9)],
+        path_effects=halo(ax),
     )
     return text
 
@@ -74,7 +77,7 @@ class NameLayout(Artist):
                 shift.clear().translate(*(place - anchor))
                 text.set_transform(ax.transData + shift)
                 if (np.abs(place - anchor) > size / 2).any():
-                    _draw_line(renderer, place, anchor)
+                    _draw_line(renderer, place, anchor, tones(ax).line)
         self._warn([text.get_text() for text in self.texts if not text.get_visible()])
 
     def _warn(self, left_out: list[str]) -> None:
@@ -82,7 +85,7 @@ class NameLayout(Artist):
             self._has_warned = True
             warn(
                 f"{len(left_out)} of {len(self.texts)} names have no room on the map and are left "
-                f"out: {', '.join(left_out)}; draw on larger axes, or pass legend=True",
+                f"out: {_listed(left_out)}; draw on larger axes, or pass legend=True",
                 ManifoldryWarning,
             )
 
@@ -120,7 +123,12 @@ def _place(ax: Any, text: Any) -> Array:
     return np.asarray(ax.transData.transform(position))
 
 
-def _draw_line(renderer: Any, start: Array, end: Array) -> None:
-    line = Line2D(*np.transpose([start, end]), color=GRAY, linewidth=0.7)
+def _draw_line(renderer: Any, start: Array, end: Array, color: str) -> None:
+    line = Line2D(*np.transpose([start, end]), color=color, linewidth=0.7)
     line.set_transform(IdentityTransform())
     line.draw(renderer)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(" ".join(name.split()) for name in names[:_LISTED])
+    return f"{shown} and {len(names) - _LISTED} more" if len(names) > _LISTED else shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +11,51 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Ten colors of different names, and twenty more that are as far as possible from all others:
-# docs/studies/palette.py.
+# Ten colors of different names that also differ in color-blind vision, and twenty more that are as
+# far as possible from all others: docs/studies/palette.py.
 PALETTE = (
-    *("#1f70c8", "#f07d0a", "#0f8050", "#d0203a", "#6a1fb0"),
-    *("#5c3a1c", "#f27fcc", "#9aa0a5", "#e0d92e", "#86e6ea"),
-    *("#776270", "#50d469", "#315153", "#e7aea2", "#929553"),
-    *("#5b6403", "#41adfc", "#ce18ad", "#3a878c", "#8c1f4d"),
-    *("#bec4f1", "#887bcf", "#8a7969", "#42496f", "#76a689"),
-    *("#98573d", "#f6735f", "#a68991", "#efbd87", "#606b59"),
+    *("#106dff", "#dd8516", "#047c63", "#ca1140", "#711391"),
+    *("#653805", "#c57bb8", "#99a097", "#f2d659", "#22e6fe"),
+    *("#4fdf97", "#5b6403", "#6a6579", "#a2adef", "#f6735f"),
+    *("#f4b6be", "#317b8f", "#6a9e4f", "#9c807a", "#6e3c4c"),
+    *("#264e71", "#685d4b", "#32514f", "#be22d3", "#2fa2f0"),
+    *("#92cd16", "#997725", "#5fa7a3", "#1f5628", "#c1a07d"),
 )
 # Every further ten classes have another marker, so that 150 pairs of color and marker differ.
 MARKERS = ("o", "^", "s", "D", "v")
 CLASSES_PER_MARKER = 10
 
-TEXT_COLOR = "#2b2b2b"
-GRAY = "#8a8a8a"
-LIGHT_GRAY = "#d9d9d9"
+
+@dataclass(frozen=True)
+class Tones:
+    """Colors of everything but data: text, lines, points without a label, and backgrounds."""
+
+    text: str
+    line: str
+    faint: str
+    missing: str
+    paper: str
+    pane: str
+
+
+ON_LIGHT = Tones("#2b2b2b", "#8a8a8a", "#d9d9d9", "#c4c4c4", "#ffffff", "#f7f7f7")
+ON_DARK = Tones("#e4e4e4", "#8a8a8a", "#4d4d4d", "#5c5c5c", "#000000", "#161616")
+
+
+def tones(ax: Any) -> Tones:
+    """Colors that can be read on the background of the figure."""
+    to_rgba = import_matplotlib("matplotlib.colors").to_rgba
+    for figure in (ax.figure, ax.figure.figure):  # a subfigure is transparent by default
+        red, green, blue, alpha = to_rgba(figure.get_facecolor())
+        if alpha > 0.5:
+            return ON_DARK if 0.3 * red + 0.6 * green + 0.1 * blue < 0.5 else ON_LIGHT
+    return ON_LIGHT  # the usual background of pages
+
+
+def halo(ax: Any) -> list[Any]:
+    """Effect that makes text readable on points."""
+    effects = import_matplotlib("matplotlib.patheffects")
+    return [effects.withStroke(linewidth=2.5, foreground=tones(ax).paper, alpha=0.9)]
 
 
 def import_matplotlib(module: str = "matplotlib.pyplot") -> Any:
@@ -60,11 +89,12 @@ def axes_or_new(ax: Axes | None, *, dimensions: int = 2, size: tuple[float, floa
 
 def style_frame(ax: Any) -> None:
     """Show thin left and bottom spines only, with small ticks."""
+    colors = tones(ax)
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set(color=GRAY, linewidth=0.8)
+        spine.set(color=colors.line, linewidth=0.8)
     ax.tick_params(
-        color=GRAY, labelcolor=TEXT_COLOR, labelsize=9, width=0.8, length=3, which="both"
+        color=colors.line, labelcolor=colors.text, labelsize=9, width=0.8, length=3, which="both"
     )
 
 
@@ -72,22 +102,34 @@ def frame_without_ticks(ax: Any) -> None:
     """Draw a light box without ticks, since the units of an embedding are arbitrary."""
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
-        spine.set(color=LIGHT_GRAY, linewidth=0.8)
+        spine.set(color=tones(ax).faint, linewidth=0.8)
 
 
 def set_title(ax: Any, title: str | None) -> None:
     """Set a left-aligned title."""
     if title:
-        ax.set_title(title, loc="left", fontsize=11, color=TEXT_COLOR)
+        ax.set_title(title, loc="left", fontsize=11, color=tones(ax).text)
 
 
-def marker_area(ax: Any, n: int) -> float:
+def label_axes(ax: Any, xlabel: str | None = None, ylabel: str | None = None) -> None:
+    """Set the labels of the axes that are given."""
+    if xlabel is not None:
+        ax.set_xlabel(xlabel, fontsize=9, color=tones(ax).text)
+    if ylabel is not None:
+        ax.set_ylabel(ylabel, fontsize=9, color=tones(ax).text)
+
+
+def marker_area(ax: Any, n: int, *, square: bool = False) -> float:
     """Area of a marker in points², so that all markers together cover about a fifth of the axes.
 
-    It is bounded from above and below, for very few and very many points.
+    It is bounded: from above for few points, and from below for many, by 1.5 up to a hundred
+    thousand points and by .5, about a pixel, from a million. With `square` only the largest square
+    in the axes counts, since a map has equal units and need not fill the longer side.
     """
-    inches = np.prod(ax.bbox.size) / ax.figure.dpi**2
-    return float(np.clip(0.2 * 72**2 * inches / n, 1.5, 30.0))
+    width, height = ax.bbox.size / ax.figure.dpi * 72
+    area = min(width, height) ** 2 if square else width * height
+    least = np.clip(1.5 * np.sqrt(1e5 / n), 0.5, 1.5)
+    return float(np.clip(0.2 * area / n, least, 30.0))
 
 
 def should_rasterize(n: int, min_points: int = 5000) -> bool:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from manifoldry.plotting._data import read_curve
 from manifoldry.plotting._style import (
-    LIGHT_GRAY,
     PALETTE,
-    TEXT_COLOR,
     axes_or_new,
+    label_axes,
     set_title,
     style_frame,
+    tones,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def plot_learning_curve(
     set_title(ax, title)
     if legend and len(parts) > 1:
         ax.legend(
-            frameon=False, fontsize=9, labelcolor=TEXT_COLOR, handlelength=1.6, labelspacing=0.3
+            frameon=False, fontsize=9, labelcolor=tones(ax).text, handlelength=1.6, labelspacing=0.3
         )
     return ax
 
@@ -95,7 +95,6 @@ def _draw_curve(ax: Any, i: int, name: str, x: Any, y: Any, error: Any) -> None:
 
 def _style_axes(ax: Any, xlabel: str, ylabel: str) -> None:
     style_frame(ax)
-    ax.grid(axis="y", color=LIGHT_GRAY, linewidth=0.6)
+    ax.grid(axis="y", color=tones(ax).faint, linewidth=0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel(xlabel, fontsize=9, color=TEXT_COLOR)
-    ax.set_ylabel(ylabel, fontsize=9, color=TEXT_COLOR)
+    label_axes(ax, xlabel, ylabel)

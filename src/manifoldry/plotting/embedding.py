@@ -8,31 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.exceptions import ManifoldryWarning, warn
-from manifoldry.plotting._color import (
-    MAX_LEGEND,
-    Coloring,
-    add_legend,
-    read_color,
-    resolve_color,
-    scatter,
-)
+from manifoldry.plotting._color import Coloring, read_color, resolve_color
 from manifoldry.plotting._data import read_points
+from manifoldry.plotting._legend import add_legend, legend_width, shows_legend
+from manifoldry.plotting._points import marker_options, scatter
 from manifoldry.plotting._style import (
-    LIGHT_GRAY,
-    TEXT_COLOR,
     axes_or_new,
     frame_without_ticks,
-    marker_area,
-    opacity,
+    label_axes,
     set_title,
-    should_rasterize,
     style_frame,
+    tones,
 )
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_TALLEST = 14.0  # inches of the rows of classes, if there is one column
 
 
 def plot_embedding(
@@ -75,7 +68,8 @@ def plot_embedding(
     components : sequence of int, default=None
         Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None
-        Axes to draw on; None makes a new figure. Three columns need ``projection="3d"``.
+        Axes to draw on; None makes a new figure. Three columns need ``projection="3d"``. If there
+        is no room for a legend beside them, and their figure has no layout engine, they shrink.
     title : str, default=None
         Title of the axes.
     color_label : str, default=None
@@ -83,12 +77,16 @@ def plot_embedding(
     categorical : bool, default=None
         Whether `color` has classes; None decides as described there.
     legend : bool, default=None
-        Whether to add a legend or color bar; None does for up to 40 classes without `names`.
+        Whether to add a legend or color bar; None does, unless there are `names`. Of more than 40
+        classes, or more than have room beside given axes, it shows the largest and the number of
+        the others; with True it shows all.
     cmap : str or Colormap, default="viridis"
         Color map for values.
     size, alpha : float, default=None
         Area in points² and opacity of the markers; None chooses them from the number of points
-        and the size of the axes.
+        and the size of the axes. Points are drawn in random order, those without a label first,
+        and classes with less than 5 % of the mean number of points last; with None these are
+        larger if there are very many points.
     ticks : bool, default=False
         Whether to show ticks.
     rasterized : bool, default=None
@@ -120,55 +118,40 @@ def plot_embedding(
     embedded = np.logical_not(np.isnan(points).all(axis=1))
     coloring = resolve_color(color, len(points), categorical, embedded)
     points = points[embedded]
-    n, dimensions = points.shape
+    dimensions = points.shape[1]
     new = None if new_embedding is None else _read_new(new_embedding, components, dimensions)
     with_legend = dimensions > 1 and shows_legend(coloring, legend, names)
     is_new = ax is None
-    ax = axes_or_new(ax, dimensions=dimensions, size=_size(dimensions, coloring, with_legend))
+    width, height = _size(dimensions, coloring, names)
+    beside = legend_width(coloring, legend, height) if with_legend else 0.0
+    ax = axes_or_new(ax, dimensions=dimensions, size=(width + beside, height))
+    coloring = coloring.on(ax)
+    if is_new and dimensions > 1:
+        ax.set_anchor("W")  # beside a legend of any width
     if is_new and dimensions == 2:
-        ax.set_box_aspect(1)  # whatever the width of the legend
-        ax.set_anchor("W")
-    marker_options = {
-        "s": marker_area(ax, n) if size is None else size,
-        "alpha": opacity(n) if alpha is None else alpha,
-        "rasterized": should_rasterize(n) if rasterized is None else rasterized,
-    }
+        ax.set_box_aspect(1)
+    markers = {"cmap": cmap, "size": size, "alpha": alpha, "rasterized": rasterized}
     draw = {1: _draw_line, 2: _draw_plane, 3: _draw_space}[dimensions]
-    drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, cmap=cmap, **marker_options)
+    drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, **markers)
     if names:
         _write_names(ax, points, coloring)
     if new is not None:
-        _draw_new(ax, new, marker_options["s"])
+        _draw_new(ax, new, marker_options(ax, points, size, alpha, rasterized)["s"])
     if with_legend:
-        add_legend(ax, coloring, drawn, color_label)
+        room = height if is_new else None
+        add_legend(ax, coloring, drawn, color_label, legend, height=room)
     set_title(ax, title)
     return ax
 
 
-def shows_legend(coloring: Coloring, legend: bool | None, names: bool = False) -> bool:
-    """Resolve `legend`: None shows one unless classes are named on their points, or too many."""
-    if legend is not None:
-        return legend
+def _size(dimensions: int, coloring: Coloring, names: bool) -> tuple[float, float]:
+    """Width and height of a new figure without a legend, in inches."""
     count = len(coloring.classes)
-    if count and names:
-        return False
-    if count > MAX_LEGEND:
-        warn(
-            f"color has {count} classes, more than {MAX_LEGEND}, so there is no legend; pass "
-            "legend=True for one, or names=True to write their names on the points",
-            ManifoldryWarning,
-        )
-    return count <= MAX_LEGEND
-
-
-def _size(dimensions: int, coloring: Coloring, with_legend: bool) -> tuple[float, float]:
-    """Width and height of a new figure, in inches."""
     if dimensions == 1:
-        return (5.6, 1.2 + 0.34 * max(len(coloring.classes), 1 if coloring.values is None else 8))
-    longest = max(map(len, coloring.classes), default=0)
-    column = 0.55 + 0.075 * max(longest, 6)  # the marker, and 0.075 inches per letter
-    beside = {"single": 0.0, "values": 1.0, "classes": coloring.legend_columns * column}
-    return (4.6 + with_legend * beside[coloring.kind], 4.6)
+        rows = max(count, 1 if coloring.values is None else 8)
+        return (5.6, 1.2 + min(0.34 * rows, _TALLEST))
+    side = 4.6 * np.clip(np.sqrt(count / 40), 1.0, 2.2) if names else 4.6  # room for the names
+    return (float(side), float(side))
 
 
 def _read_new(new: Any, components: Sequence[int] | None, dimensions: int) -> Array:
@@ -243,13 +226,14 @@ def _draw_space(
 ) -> Any:
     # Without matplotlib's depth shading, which fades most points; light panes show depth.
     drawn = scatter(ax, points, coloring, depthshade=False, **marker_options)
+    colors = tones(ax)
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.05 * extent.max()) if extent.max() > 0 else None
     _fit_box(ax, sides)
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
-        axis.set_pane_color((0.97, 0.97, 0.97, 1))
-        axis.line.set(color=LIGHT_GRAY, linewidth=0.8)
-        axis.set_tick_params(labelsize=8, labelcolor=TEXT_COLOR, color=LIGHT_GRAY)
+        axis.set_pane_color(colors.pane)
+        axis.line.set(color=colors.faint, linewidth=0.8)
+        axis.set_tick_params(labelsize=8, labelcolor=colors.text, color=colors.faint)
     ax.grid(False)
     if not ticks:
         ax.set(xticks=[], yticks=[], zticks=[])
@@ -286,10 +270,10 @@ def _draw_line(
     drawn = scatter(ax, np.column_stack([points, height]), coloring, **marker_options)
     style_frame(ax)
     if coloring.values is not None:
-        ax.set_ylabel(coloring.bar_label(label or "value"), fontsize=9, color=TEXT_COLOR)
+        label_axes(ax, ylabel=coloring.bar_label(label or "value"))
     else:
         _name_rows(ax, coloring.classes)
-    ax.set_xlabel("coordinate", fontsize=9, color=TEXT_COLOR)
+    label_axes(ax, "coordinate")
     return drawn
 
 
@@ -303,7 +287,11 @@ def _heights(coloring: Coloring) -> Array | None:
 
 
 def _name_rows(ax: Any, classes: tuple[str, ...]) -> None:
-    ax.set_yticks(range(len(classes)), classes)
+    """Name each row, in letters as large as have room, or every second one, and so on."""
+    pitch = ax.bbox.height / ax.figure.dpi * 72 / max(len(classes), 1)
+    size = float(np.clip(0.8 * pitch, 5.0, 9.0))
+    every = int(np.ceil(size / pitch / 1.1))
+    ax.set_yticks(range(0, len(classes), every), classes[::every])
     ax.set_ylim(max(len(classes), 1) - 0.4, -0.6)  # the first class at the top, as in a legend
     ax.spines["left"].set_visible(False)
-    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="y", length=0, labelsize=size)

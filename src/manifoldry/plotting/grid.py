@@ -8,17 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.plotting._color import (
-    Coloring,
-    legend_options,
-    read_color,
-    resolve_color,
-    style_colorbar,
-    style_legend,
-)
+from manifoldry.plotting._color import Coloring, read_color, resolve_color
 from manifoldry.plotting._data import read_points
+from manifoldry.plotting._legend import add_shared_legend, legend_width, shows_legend
 from manifoldry.plotting._style import new_figure, set_title
-from manifoldry.plotting.embedding import plot_embedding, shows_legend
+from manifoldry.plotting.embedding import plot_embedding
 
 
 def plot_grid(
@@ -79,15 +73,18 @@ def plot_grid(
     colors = _colors_by_title(color, points) if own else dict.fromkeys(points, color)
     # All colors are validated before a figure is created.
     colorings = _colorings(colors, points, categorical, shared=not own)
+    shared = legend if axes is None else bool(legend)
+    with_legend = not own and shows_legend(colorings[0], shared, options.get("names", False))
     panels = _panels(points, axes, n_columns, panel)
+    if axes is None:
+        _widen(panels, colorings, legend, own=own, shared=with_legend)
     options["color_label"] = color_label
     for ax, coloring, (title, each) in zip(panels, colorings, points.items(), strict=True):
         options["categorical"] = coloring.categorical
         mine = legend if own else False
         plot_embedding(each, colors[title], ax=ax, title=str(title), legend=mine, **options)
-    shared = legend if axes is None else bool(legend)
-    if not own and shows_legend(colorings[0], shared, options.get("names", False)):
-        _shared_legend(panels, colorings[0], color_label)
+    if with_legend:
+        add_shared_legend(panels, colorings[0].on(panels[0]), color_label, legend)
     return panels
 
 
@@ -159,7 +156,7 @@ def _new_panels(dimensions: list[int], n_columns: int | None, panel: float) -> N
     # At most four per row, in rows of nearly equal length.
     columns = int(np.ceil(n / np.ceil(n / 4))) if n_columns is None else max(1, min(n_columns, n))
     rows = -(-n // columns)
-    figure = new_figure(panel * columns + 0.9, panel * rows * 1.08)
+    figure = new_figure(panel * columns, panel * rows * 1.08)
     panels = np.empty(n, dtype=object)
     for i, d in enumerate(dimensions):
         projection = "3d" if d == 3 else None
@@ -184,11 +181,15 @@ def _colorings(
     return found
 
 
-def _shared_legend(panels: NDArray[Any], coloring: Coloring, label: str | None) -> None:
+def _widen(
+    panels: NDArray[Any], colorings: list[Coloring], legend: bool | None, *, own: bool, shared: bool
+) -> None:
+    """Make a new figure wider by its legends."""
     figure = panels[0].figure
-    if coloring.values is not None:
-        drawn = panels[-1].collections[-1]
-        bar = figure.colorbar(drawn, ax=list(panels), shrink=0.8, aspect=30, pad=0.02)
-        style_colorbar(bar, coloring.bar_label(label))
-    elif coloring.codes is not None:
-        style_legend(figure.legend(**legend_options(coloring, label), loc="outside right upper"))
+    width, height = figure.get_size_inches()
+    if shared:
+        width += legend_width(colorings[0], legend, height)
+    elif own and legend is not False:
+        rows, columns = panels[0].get_gridspec().get_geometry()
+        width += columns * max(legend_width(each, legend, height / rows) for each in colorings)
+    figure.set_size_inches(width, height)

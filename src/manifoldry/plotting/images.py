@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manifoldry.exceptions import NoveltyWarning, ignoring
-from manifoldry.plotting._color import point_colors, read_color, resolve_color
+from manifoldry.plotting._color import read_color, resolve_color
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._images import (
     check_image_shape,
@@ -16,7 +16,8 @@ from manifoldry.plotting._images import (
     to_pixels,
     without_overlap,
 )
-from manifoldry.plotting._style import LIGHT_GRAY
+from manifoldry.plotting._points import point_colors
+from manifoldry.plotting._style import tones
 from manifoldry.plotting.embedding import plot_embedding
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
@@ -94,7 +95,7 @@ def plot_images(
     pixels = to_pixels(rows, shape, embedded[chosen])  # before a figure is created
     options |= {"color_label": label, "categorical": coloring.categorical}
     ax = _large_plot(embedding, color, ax, options)
-    frames = point_colors(coloring, chosen, options.get("cmap", "viridis"))
+    frames = point_colors(ax, coloring.on(ax), chosen, options.get("cmap", "viridis"))
     draw_images(ax, pixels, points[embedded[chosen]], width, cmap=image_cmap, frames=frames)
     return ax
 
@@ -182,7 +183,7 @@ def plot_inverse_grid(
     # Single pixels of computed images may be far outside the range of all others.
     limits = np.nanpercentile(pixels, (1, 99))
     pixels = np.clip(pixels, *limits) if pixels.ndim == 3 else pixels
-    draw_images(ax, pixels, grid[near], width, cmap=image_cmap, frames=LIGHT_GRAY)
+    draw_images(ax, pixels, grid[near], width, cmap=image_cmap, frames=tones(ax).faint)
     return ax
 
 

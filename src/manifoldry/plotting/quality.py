@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldry.plotting._style import (
-    LIGHT_GRAY,
-    TEXT_COLOR,
     axes_or_new,
+    label_axes,
     new_figure,
     set_title,
     style_frame,
+    tones,
 )
 from manifoldry.plotting.curves import plot_learning_curve
 from manifoldry.plotting.embedding import plot_embedding
@@ -123,8 +123,7 @@ def plot_shepard(
         linewidths=0,
     )
     style_frame(ax)
-    ax.set_xlabel("distance in the data", fontsize=9, color=TEXT_COLOR)
-    ax.set_ylabel("distance in the embedding", fontsize=9, color=TEXT_COLOR)
+    label_axes(ax, "distance in the data", "distance in the embedding")
     set_title(ax, f"rank correlation {diagram.spearman:.2f}" if title is None else title)
     return ax
 
@@ -182,4 +181,4 @@ def _draw_embedding(ax: Any, Y: Any, values: Any, title: str, limits: tuple[floa
     embedded = np.isfinite(values)
     plot_embedding(Y[embedded], np.clip(values[embedded], *limits), ax=ax, title=title)
     for spine in ax.spines.values():
-        spine.set(color=LIGHT_GRAY)
+        spine.set(color=tones(ax).faint)

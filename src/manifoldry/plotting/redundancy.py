@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 
 from manifoldry.plotting._data import n_columns, read_points
 from manifoldry.plotting._style import (
-    GRAY,
-    LIGHT_GRAY,
     PALETTE,
-    TEXT_COLOR,
     axes_or_new,
     frame_without_ticks,
+    label_axes,
     marker_area,
     new_figure,
     opacity,
     set_title,
     should_rasterize,
     style_frame,
+    tones,
 )
 from manifoldry.util.typing import Array
 
@@ -127,11 +126,9 @@ def plot_dependence(
     for ax, (j, i), each in zip(panels, pairs, points, strict=True):
         _draw_pair(ax, each)
         inside = axes is None  # in a triangle, panels of a row or column share a label
-        ax.set_ylabel(
-            "" if inside and j > 0 else f"coordinate {i + 1}", fontsize=9, color=TEXT_COLOR
-        )
         below = inside and i < Y.shape[1] - 1
-        ax.set_xlabel("" if below else f"coordinate {j + 1}", fontsize=9, color=TEXT_COLOR)
+        xlabel = "" if below else f"coordinate {j + 1}"
+        label_axes(ax, xlabel, "" if inside and j > 0 else f"coordinate {i + 1}")
     return panels
 
 
@@ -142,10 +139,10 @@ def _coordinates_of(embedding: Any) -> Array:
 
 def _draw_errors(ax: Any, errors: Array, threshold: float) -> None:
     index = np.arange(1, len(errors) + 1)
-    colors = np.where(errors < threshold, GRAY, PALETTE[0])
+    colors = np.where(errors < threshold, tones(ax).line, PALETTE[0])
     ax.bar(index, errors, width=0.7, color=colors, zorder=2)
-    ax.axhline(1, color=TEXT_COLOR, linewidth=0.8, linestyle="--", zorder=3)
-    ax.axhspan(0, threshold, color=LIGHT_GRAY, alpha=0.5, linewidth=0, zorder=0)
+    ax.axhline(1, color=tones(ax).text, linewidth=0.8, linestyle="--", zorder=3)
+    ax.axhspan(0, threshold, color=tones(ax).faint, alpha=0.5, linewidth=0, zorder=0)
     for height, words in ((1, "unpredictable"), (threshold, "redundant")):
         ax.annotate(
             words,
@@ -155,7 +152,7 @@ def _draw_errors(ax: Any, errors: Array, threshold: float) -> None:
             textcoords="offset points",
             va="top" if height < 1 else "center",
             fontsize=9,
-            color=TEXT_COLOR,
+            color=tones(ax).text,
         )
 
 
@@ -166,19 +163,18 @@ def _style_axes(ax: Any, errors: Array) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     ax.set_xlim(0.3, len(errors) + 0.7)
     ax.set_ylim(0, 1.1)
-    ax.set_xlabel("coordinate", fontsize=9, color=TEXT_COLOR)
-    ax.set_ylabel("error of prediction", fontsize=9, color=TEXT_COLOR)
+    label_axes(ax, "coordinate", "error of prediction")
 
 
 def _triangle(pairs: list[tuple[int, int]], panel: float, title: str | None) -> NDArray[Any]:
     """Return new axes, one row per coordinate and one column per coordinate before it."""
     side = pairs[-1][1]
     figure = new_figure(panel * side + 0.4, panel * side + 0.4)
-    if title:
-        figure.suptitle(title, x=0.02, ha="left", fontsize=11, color=TEXT_COLOR)
     panels = np.empty(len(pairs), dtype=object)
     for number, (j, i) in enumerate(pairs):
         panels[number] = figure.add_subplot(side, side, (i - 1) * side + j + 1)
+    if title:
+        figure.suptitle(title, x=0.02, ha="left", fontsize=11, color=tones(panels[0]).text)
     return panels
 
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from manifoldry.plotting._data import read_path, read_trace
 from manifoldry.plotting._style import (
-    LIGHT_GRAY,
     PALETTE,
-    TEXT_COLOR,
     axes_or_new,
+    label_axes,
     set_title,
     style_frame,
+    tones,
 )
 from manifoldry.plotting.grid import plot_grid
 from manifoldry.util.checks import check_count
@@ -67,7 +67,7 @@ def plot_path(
     for i in _spread(len(homotopy_path.embeddings), check_count("n_maps", n_maps)):
         number = homotopy_path.kept[i]
         step = homotopy_path.steps[number]
-        title = f"step {number + 1}: {symbol}={step.parameter:.3g}, rank {step.rank}"
+        title = f"step {number + 1}: {symbol}={_short(step.parameter)}, rank {step.rank}"
         embeddings[title] = homotopy_path.embeddings[i]
     return plot_grid(embeddings, color, **options)
 
@@ -122,8 +122,7 @@ def plot_trace(
     ax.margins(y=0.12)  # space for the labels
     style_frame(ax)
     _mark(ax, segments)
-    ax.set_xlabel("evaluations", fontsize=9, color=TEXT_COLOR)
-    ax.set_ylabel("objective", fontsize=9, color=TEXT_COLOR)
+    label_axes(ax, "evaluations", "objective")
     set_title(ax, title)
     return ax
 
@@ -131,6 +130,11 @@ def plot_trace(
 def _spread(available: int, wanted: int) -> IntArray:
     """At most `wanted` evenly spaced indices, including the last."""
     return np.unique(np.linspace(available - 1, 0, min(wanted, available)).round().astype(int))
+
+
+def _short(number: float) -> str:
+    """Three digits, and an exponent only from a million."""
+    return f"{float(f'{number:.3g}'):g}"
 
 
 def _changes(parameter: Any) -> IntArray:
@@ -142,9 +146,9 @@ def _changes(parameter: Any) -> IntArray:
 def _mark(ax: Any, segments: list[Any]) -> None:
     """Draw a line where each segment begins, labeled with its parameter if there is room."""
     for segment in segments[1:]:
-        ax.axvline(segment["evaluations"][0], color=LIGHT_GRAY, linewidth=0.8, zorder=0)
+        ax.axvline(segment["evaluations"][0], color=tones(ax).faint, linewidth=0.8, zorder=0)
     known = [each[0] for each in segments if not np.isnan(each["parameter"][0])]
-    labels = [f"{each['parameter']:.3g}" for each in known]
+    labels = [_short(each["parameter"]) for each in known]
     for i in _with_room(ax, [each["evaluations"] for each in known], labels):
         ax.annotate(
             labels[i],
@@ -153,7 +157,7 @@ def _mark(ax: Any, segments: list[Any]) -> None:
             xytext=(2, -9),
             textcoords="offset points",
             fontsize=8,
-            color=TEXT_COLOR,
+            color=tones(ax).text,
         )
 
 

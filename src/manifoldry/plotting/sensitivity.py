@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.plotting._style import PALETTE, TEXT_COLOR
+from manifoldry.plotting._style import PALETTE, tones
 from manifoldry.plotting.curves import plot_learning_curve
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def plot_sensitivity(
         title=title,
         legend=legend,
     )
-    ax.axhline(0, color=TEXT_COLOR, linewidth=0.8, zorder=1)
+    ax.axhline(0, color=tones(ax).text, linewidth=0.8, zorder=1)
     for i, result in enumerate(results.values()):
         _mark(ax, result, PALETTE[i % len(PALETTE)])
     return ax

@@ -8,13 +8,12 @@ import numpy as np
 
 from manifoldry.plotting._data import read_eigenvalues
 from manifoldry.plotting._style import (
-    GRAY,
-    LIGHT_GRAY,
     PALETTE,
-    TEXT_COLOR,
     axes_or_new,
+    label_axes,
     set_title,
     style_frame,
+    tones,
 )
 from manifoldry.util.typing import Array
 
@@ -100,12 +99,12 @@ def _draw_values(ax: Any, values: Array, kept: int) -> None:
     index = np.arange(1, len(values) + 1)
     # On a logarithmic axis stems cannot start at zero.
     floor = 0.0 if ax.get_yscale() == "linear" else values.min() / 2
-    colors = np.where(index <= kept, PALETTE[0], GRAY)
+    colors = np.where(index <= kept, PALETTE[0], tones(ax).line)
     size = float(np.clip(900 / len(values), 8, 42))
     ax.vlines(index, floor, values, colors=colors, linewidth=1.6 if len(values) <= 40 else 0.8)
     ax.scatter(index, values, s=size, c=colors, linewidths=0, zorder=3)
     if floor == 0:
-        ax.axhline(0, color=LIGHT_GRAY, linewidth=0.8, zorder=0)
+        ax.axhline(0, color=tones(ax).faint, linewidth=0.8, zorder=0)
 
 
 def _mark_gap(ax: Any, values: Array, kept: int, log: bool) -> None:
@@ -123,7 +122,7 @@ def _mark_gap(ax: Any, values: Array, kept: int, log: bool) -> None:
         ha="right" if at_end else "left",
         va="bottom",
         fontsize=9,
-        color=TEXT_COLOR,
+        color=tones(ax).text,
     )
 
 
@@ -133,5 +132,4 @@ def _style_axes(ax: Any, n: int) -> None:
     style_frame(ax)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     ax.set_xlim(0.3, n + 0.7)
-    ax.set_xlabel("index", fontsize=9, color=TEXT_COLOR)
-    ax.set_ylabel("eigenvalue", fontsize=9, color=TEXT_COLOR)
+    label_axes(ax, "index", "eigenvalue")

@@ -8,7 +8,8 @@ import numpy as np
 
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._images import check_image_shape, to_pixels
-from manifoldry.plotting._style import TEXT_COLOR
+from manifoldry.plotting._layout import make_room
+from manifoldry.plotting._style import halo, tones
 from manifoldry.plotting.embedding import plot_embedding
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array
@@ -80,10 +81,17 @@ def plot_walk(
     shown = _image_steps(walk, image_shape, n_images)
     is_new = ax is None
     ax = plot_embedding(embedding, color, ax=ax, **options)
-    ax.plot(*path.T, color=TEXT_COLOR, linewidth=1.6, zorder=3)
-    ax.plot(*path[shown].T, "o", color=TEXT_COLOR, markersize=4, zorder=3)
+    ax.plot(*path.T, color=tones(ax).text, linewidth=1.6, zorder=3)
+    ax.plot(*path[shown].T, "o", color=tones(ax).text, markersize=4, zorder=3)
     for text, end in (("start", path[0]), ("end", path[-1])):
-        ax.annotate(text, end, xytext=(4, 4), textcoords="offset points", color=TEXT_COLOR)
+        ax.annotate(
+            text,
+            end,
+            xytext=(4, 4),
+            textcoords="offset points",
+            color=tones(ax).text,
+            path_effects=halo(ax),
+        )
     if image_shape is not None:
         images = np.hstack([*to_pixels(walk.data, image_shape, shown)])
         _draw_strip(ax, images, image_cmap, enlarge=is_new)
@@ -111,19 +119,8 @@ def _draw_strip(ax: Any, images: Array, cmap: Any, *, enlarge: bool) -> None:
         fraction = height / (height + width)
     else:
         fraction = height / width * ax.bbox.width / ax.bbox.height
-    strip = _lower_part(ax, min(fraction, 1 / 3))
+    room = make_room(ax, min(fraction, 1 / 3), "bottom")
+    strip = ax.figure.add_axes(room) if isinstance(room, tuple) else ax.figure.add_subplot(room)
     strip.imshow(images, cmap=cmap, aspect="equal")
     strip.set_anchor("NW")
     strip.set_axis_off()
-
-
-def _lower_part(ax: Any, fraction: float) -> Any:
-    """Move the axes to the upper part of their place, and return new ones in the lower part."""
-    place = ax.get_subplotspec()
-    if place is None:  # made by Figure.add_axes
-        left, bottom, width, height = ax.get_position(original=True).bounds
-        ax.set_position((left, bottom + fraction * height, width, (1 - fraction) * height))
-        return ax.figure.add_axes((left, bottom, width, 0.96 * fraction * height))
-    parts = place.subgridspec(2, 1, height_ratios=(1 - fraction, fraction), hspace=0.04)
-    ax.set_subplotspec(parts[0])
-    return ax.figure.add_subplot(parts[1])

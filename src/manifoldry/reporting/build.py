@@ -96,8 +96,8 @@ def report(
     log1p : bool, default=False
         Whether to take log(1 + x) first, for counts.
     scale : bool, default=None
-        Whether to standardize the columns first; by default if one of the columns, which must have
-        names, has nearly all the variance, as when units differ.
+        Whether to standardize the columns first. By default they are if they have names and one
+        of them has nearly all the variance, as when units differ.
     pca : int, default=None
         Number of principal components to start from.
     n_components : int, default=2

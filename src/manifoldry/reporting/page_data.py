@@ -96,7 +96,7 @@ def _checks(results: Results) -> Iterator[_Check]:
 
 def _scales(results: Results) -> _Check:
     facts = results.facts
-    done = " They are standardized for the maps." if results.is_scaled else ""
+    done = " The columns are standardized for the maps." if results.recipe.is_scaled else ""
     if facts.has_dominant_column and facts.dominant is not None:
         name, part = facts.dominant
         text = f"Column {name} has {part:.1%} of the variance of all {facts.n_columns} columns."

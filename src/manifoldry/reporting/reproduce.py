@@ -39,6 +39,11 @@ class Recipe:
     options: tuple[str, ...]
     impute: str | None = None
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether columns are standardized."""
+        return any(name == "scale" for name, _ in self.steps)
+
     def code(self, each: MethodMap) -> str:
         """Python whose ``embedding`` is the map."""
         parts = [*(step for _, step in self.steps), each.estimator]

@@ -86,8 +86,8 @@ class Steps:
         suited = choose_method(len(rows), int(X.shape[1]), len(graph.sizes), known)
         labels = {name: values[rows] for name, values in table.labels.items()}
         maps = self._maps(wanted, X, self._classes(labels, len(rows)))
-        verdict = decide(maps, suited, facts, graph, dimension, bool(self.before.scale))
-        advice = advise(facts, graph, dimension, bool(self.before.scale), verdict,
+        verdict = decide(maps, suited, facts, graph, dimension, recipe.is_scaled)
+        advice = advise(facts, graph, dimension, recipe.is_scaled, verdict,
                         self.options.n_components, self.before.pca is not None,
                         recipe.impute)  # fmt: skip
         regions = {m.name: worst_region(m.aligned, m.trust) for m in maps if m.aligned is not None}
@@ -114,10 +114,11 @@ class Steps:
             before = replace(before, impute="median")
         table: Any = self.source.table
         X = table.X if len(rows) == table.n else table.X[rows]
+        before = before.decided(X, table.names, self.notes.append)
         steps, X = before.fit(X, self.notes.append)
         options = [*(("--impute", before.impute) if before.impute else ())]
         options += ["--log1p"] * before.log1p + ["--scale"] * bool(before.scale)
-        options += ["--no-scale"] * (asked is False)
+        options += ["--no-scale"] * (facts.has_dominant_column and not before.scale)
         options += [] if before.pca is None else ["--pca", str(before.pca)]
         sampled = None if len(rows) == table.n else len(rows)
         X = X if sparse.issparse(X) else np.asarray(X)

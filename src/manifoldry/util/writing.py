@@ -38,6 +38,24 @@ def replaced_at_once(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def folder_replaced_at_once(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """The same for a folder: the path of an empty one beside it, which takes its place.
+
+    A previous folder is moved aside first, and removed at the end.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"{path} is a file; name another folder")
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=path.stem, suffix=".part") as parts:
+        new, old = Path(parts) / "new", Path(parts) / "old"
+        new.mkdir()
+        yield new
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+
+
 def _permissions(path: Path) -> int:
     """Permissions of the file that is replaced, or those of a new file."""
     if path.exists():
