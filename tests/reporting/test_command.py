@@ -30,6 +30,7 @@ def test_the_command_writes_the_report_and_a_run_file(folder, capsys):
     assert main(["report", "some data.csv", *FAST, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["command"] == "report"
+    assert found["notes"] == ["some data.csv: taken as labels, not as features: 'kind'"]
     assert found["data"]["missing"]["n_cells"] == 1
     assert found["verdict"]["name"] == "PCA"
     assert found["files"]["report"] == "some data-report.html"

@@ -136,7 +136,7 @@ def test_small_parts_are_named(tmp_path):
     found, text = made(X, tmp_path)
     assert found.graph.sizes == (1089, 11)
     assert found.graph.separate == tuple(range(11))
-    assert "2 separate parts of 1,089, 11 rows" in Page(text).text
+    assert "in 2 separate parts; they have 1,089, 11 rows" in Page(text).text
 
 
 def test_columns_of_other_units_are_standardized(csv, tmp_path):
@@ -161,7 +161,21 @@ def test_scales_are_judged_from_the_variance(tmp_path):
     assert "Column column 1 has 100.0% of the variance" in text
     assert dominated.verdict.headline.startswith("Column column 1 has 100.0% of the variance")
     scaled, text = made(X * [1e3, 1, 1, 1], tmp_path, scale=True)
-    assert not any("column 1" in each for each in (scaled.verdict.headline, *scaled.advice))
+    assert "column 1" not in scaled.verdict.headline
+
+
+def test_named_columns_of_other_units_are_standardized(csv, tmp_path):
+    found, text = made(csv, tmp_path)
+    assert found.is_scaled
+    assert "'a' has" in found.notes[-1]
+    assert "They are standardized for the maps" in text
+    assert "--no-scale" in found.advice[0]
+    assert "--scale" in found.recipe.command(found.chosen).split()
+    kept, _ = made(csv, tmp_path, scale=False)
+    assert not kept.is_scaled
+    assert "--no-scale" in kept.recipe.command(kept.chosen)
+    table = read_table(csv, missing=True)
+    assert not made(table.X, tmp_path)[0].is_scaled  # without names
 
 
 def test_the_page_is_whole_and_needs_nothing_else(usual):
@@ -199,8 +213,9 @@ def test_the_page_says_what_was_found(usual):
         assert sentence in page
     assert "3 values are missing (0.5%), in 3 rows and 2 columns" in page
     assert "row 8 (r7) repeats row 4 (r3)" in page
-    assert "the rows are in 2 separate parts of 60, 60 rows" in page
+    assert "in 2 separate parts; they have 60, 60 rows" in page
     assert "per_point" not in page  # a hint for Python
+    assert "Coordinate 2 shows little but row 51 (r50), with" in page
     assert report.results.verdict.headline in str(report)
 
 

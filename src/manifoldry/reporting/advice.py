@@ -27,8 +27,13 @@ def advise(
 
 
 def _about_columns(facts: DataFacts, scaled: bool, impute: str | None) -> Iterator[str]:
-    if facts.has_dominant_column and not scaled:
-        assert facts.dominant is not None
+    if facts.has_dominant_column and facts.dominant is not None and scaled:
+        yield (
+            f"Column {facts.dominant[0]!r} has {facts.dominant[1]:.1%} of the variance, and the "
+            "columns were standardized. If they all have the same unit, make the report again with "
+            "--no-scale (in Python scale=False)."
+        )
+    elif facts.has_dominant_column and facts.dominant is not None:
         yield (
             f"Column {facts.dominant[0]!r} has {facts.dominant[1]:.1%} of the variance, so the "
             "maps show little else. If the columns have different units, make the report again "
@@ -41,8 +46,8 @@ def _about_columns(facts: DataFacts, scaled: bool, impute: str | None) -> Iterat
         )
     if facts.constant:
         yield (
-            f"{counted(len(facts.constant), 'column is', 'columns are')} constant and "
-            "without effect on the maps; leave them out."
+            f"{counted(len(facts.constant), 'column is', 'columns are')} constant, without effect "
+            "on the maps: leave out what is constant."
         )
     if facts.missing.n_cells and impute is not None:
         yield (

@@ -222,10 +222,14 @@ def _deviations(raw: Array) -> Array:
 
 def _label_facts(name: str, values: Any, most: int = 5) -> LabelFacts:
     missing = missing_entries(values)
-    counts = Counter(str(value) for value in values[~missing].tolist())
+    counts = Counter(_text(value) for value in values[~missing].tolist())
     ordered = counts.most_common()
     rarest = ordered[-1] if ordered else ("", 0)
     return LabelFacts(name, len(counts), int(missing.sum()), tuple(ordered[:most]), rarest)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _relative_spacing(graph: NeighborGraph) -> Array:

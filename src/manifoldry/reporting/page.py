@@ -128,8 +128,8 @@ def _verdict_section(results: Results) -> Html:
 
 def _tone(results: Results) -> str:
     """Color of the verdict: that of the grade, unless the data need attention first."""
-    is_scaled = any(name == "scale" for name, _ in results.recipe.steps)
-    if results.verdict.grade == "good" and results.facts.has_dominant_column and not is_scaled:
+    dominated = results.facts.has_dominant_column and not results.is_scaled
+    if results.verdict.grade == "good" and dominated:
         return "fair"
     return results.verdict.grade
 

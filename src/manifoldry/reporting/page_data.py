@@ -186,18 +186,17 @@ def structure_section(results: Results) -> Html:
 
 def _connections(results: Results) -> Iterator[str]:
     graph = results.graph
-    linked = f"If each row is linked with its {graph.n_neighbors} nearest neighbors"
+    linked = f"If rows are linked with their {graph.n_neighbors} nearest neighbors"
     if len(graph.sizes) == 1:
         yield f"{linked}, all rows are connected."
     else:
         sizes = ", ".join(f"{size:,}" for size in graph.sizes[:6])
-        more = f" and {len(graph.sizes) - 6} smaller" if len(graph.sizes) > 6 else ""
-        yield f"{linked}, the rows are in {len(graph.sizes)} separate parts of {sizes}{more} rows."
+        largest = "the largest have" if len(graph.sizes) > 6 else "they have"
+        yield f"{linked}, they are in {len(graph.sizes)} separate parts; {largest} {sizes} rows."
     if graph.separate:
         yield (
             f"{counted(len(graph.separate), 'row is', 'rows are')} in parts of at most 1 % of the "
-            f"rows: {_rows(results, graph.separate[:5])}"
-            + (" and more." if len(graph.separate) > 5 else ".")
+            f"rows: {_rows(results, graph.separate[:3])}{and_more(len(graph.separate) - 3)}."
         )
     row, count = graph.hub
     yield (

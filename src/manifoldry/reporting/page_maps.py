@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from manifoldry.reporting.html import Html, bullets, element, html_table, number
 from manifoldry.reporting.maps import MethodMap
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.verdict import trust_grade
+from manifoldry.reporting.words import and_more
 
 _WORST = 6  # rows of a map that are listed as least trustworthy
 _HELP = (
@@ -204,7 +207,7 @@ def _trust_card(results: Results, each: MethodMap) -> Html:
     return element(
         "div",
         element("h3", each.name, element("span", f"neighbors: {grade}", class_=f"badge {grade}")),
-        bullets([*_sentences(each), *_region(results, each)]),
+        bullets([*_dominating(results, each), *_sentences(each), *_region(results, each)]),
         html_table("Least trustworthy rows", head, rows),
         _messages(each),
         class_="card",
@@ -215,7 +218,7 @@ def _region(results: Results, each: MethodMap) -> list[str]:
     region = results.regions.get(each.name)
     if region is None:
         return []
-    names = ", ".join(results.row_name(int(results.rows[i])) for i in region.rows[:3])
+    names = _named(results, region.rows[:3])
     return [
         f"The least trustworthy region is at the {region.place} of the drawing, where it is "
         f"{region.trust:.2f} on average: around {names}."
@@ -230,7 +233,24 @@ def _sentences(each: MethodMap) -> list[str]:
         summary = summary.replace(" It keeps as many neighbors as PCA.", "")
     plain = re.sub(r"(: per_point\[[^]]*\] shows which points|; pass NeighborGraph[^.]*\.build"
                    r"\(X\)[^.]*)\.", ".", summary)  # fmt: skip
-    return re.split(r"(?<=\.) (?=[A-Z0-9])", plain)
+    found = re.split(r"(?<=\.) (?=[A-Z0-9])", plain)
+    # Rows are named by `_dominating`; here they have numbers.
+    return [text for text in found if not re.match("Coordinates? [0-9]|Remedy:", text)]
+
+
+def _dominating(results: Results, each: MethodMap) -> list[str]:
+    """Which rows hold most of the variance of a coordinate."""
+    assert each.assessment is not None
+    return [
+        f"Coordinate {found.coordinate + 1} shows little but "
+        f"{_named(results, found.points[:3])}{and_more(len(found.points) - 3)}, with "
+        f"{found.fraction:.0%} of its variance."
+        for found in each.assessment.dominated_coordinates
+    ]
+
+
+def _named(results: Results, points: Iterable[Any]) -> str:
+    return ", ".join(results.row_name(int(results.rows[i])) for i in points)
 
 
 def _messages(each: MethodMap) -> Html | None:

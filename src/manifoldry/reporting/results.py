@@ -86,9 +86,15 @@ class Results:
         made = [each for each in self.maps if not each.error]
         return sorted(made, key=lambda each: each.name != self.verdict.name)
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether columns were standardized for the maps."""
+        return any(name == "scale" for name, _ in self.recipe.steps)
+
     def row_name(self, row: int) -> str:
         """Name of a row of the data."""
-        return self.recipe.source.table.row_name(row)
+        name = self.recipe.source.table.row_name(row)
+        return name if len(name) <= 72 else f"{name[:70]}…)"
 
     def summary(self) -> dict[str, Any]:
         """The findings as numbers and texts, for ``--json``."""

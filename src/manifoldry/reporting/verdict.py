@@ -11,6 +11,7 @@ from manifoldry.metrics.summary import DEFAULT_THRESHOLDS as LIMITS
 from manifoldry.reporting.findings import DataFacts, GraphFacts
 from manifoldry.reporting.maps import MethodMap
 
+_WITHOUT_NEIGHBORS = ("PCA", "ClassicalMDS", "KernelPCA")
 # Methods that draw sizes of clusters, and gaps between them, as the optimization has them.
 _NEIGHBORS_ONLY = ("TSNE", "SNE", "SymmetricSNE", "ElasticEmbedding")
 
@@ -44,19 +45,16 @@ class ChoiceRule:
 
     Of the maps that are neither dominated by few rows, redundant nor unstable (of all maps if
     only poor ones are left), it takes the method that suits such data if it keeps nearly as many
-    neighbors as the best map, else the best. PCA is taken if it is as good as that.
+    neighbors as the best map, else the best; and PCA if that keeps no more neighbors than PCA, by
+    the test of `assess`.
 
     Parameters
     ----------
     nearly : float
         Largest difference of the method that suits the data to the best one.
-    as_good, as_trustworthy : float
-        Largest differences in area and trustworthiness for PCA to be as good.
     """
 
     nearly: float = 0.05
-    as_good: float = 0.02
-    as_trustworthy: float = 0.01
 
     def choose(self, maps: Sequence[MethodMap], suited: MethodChoice) -> tuple[MethodMap, str]:
         """The map, and why."""
@@ -65,18 +63,25 @@ class ChoiceRule:
         if all(trust_grade(each) == "poor" for each in sound):
             sound = [each for each in usable if trust_grade(each) != "poor"] or sound
         best = max(sound, key=_area)
-        chosen, why = best, "of the maps without a serious flaw it keeps most neighbors"
+        chosen, why = best, "it keeps most neighbors of all maps"
+        if len(sound) < len(usable):
+            why = "of the maps without a serious flaw it keeps most neighbors"
+        elif len(usable) == 1:
+            why = "it is the only map here"
         for each in sound:
             if each.method == suited.method and _area(each) >= _area(best) - self.nearly:
                 chosen, why = each, suited.reason
         for each in sound:
-            if each.name == "PCA" and chosen is not each and self._is_as_good(each, chosen):
-                return each, "it keeps as many neighbors as the best map, and is simpler: linear"
+            if each.name == "PCA" and chosen is not each and not _gains(chosen):
+                return each, f"it keeps as many neighbors as {chosen.name}, and is simpler"
         return chosen, why
 
-    def _is_as_good(self, pca: MethodMap, other: MethodMap) -> bool:
-        difference = other.metrics["trustworthiness"] - pca.metrics["trustworthiness"]
-        return _area(pca) >= _area(other) - self.as_good and difference <= self.as_trustworthy
+
+def _gains(each: MethodMap) -> bool:
+    """Whether a map keeps more neighbors than PCA, near ones or over all neighborhood sizes."""
+    assert each.assessment is not None
+    gains = each.assessment.gains.values()
+    return any(gain.low > 0 and gain >= LIMITS.smallest_gain for gain in gains)
 
 
 def decide(
@@ -203,8 +208,8 @@ def _cautions(
             f"The data have about {dimension.dimension} dimensions: {count} coordinates cannot "
             "show everything."
         )
-    if len(graph.sizes) > 1:
+    if len(graph.sizes) > 1 and kind not in _WITHOUT_NEIGHBORS:
         yield (
             f"The data are in {len(graph.sizes)} parts without neighbors in common: where they "
-            "are relative to each other is arbitrary in methods that use neighbors."
+            "are relative to each other is arbitrary."
         )
