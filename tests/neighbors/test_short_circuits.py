@@ -157,6 +157,24 @@ def test_candidates_that_were_not_examined_are_counted(monkeypatch):
     assert examined[1] < 0.2 * examined[0]
 
 
+@pytest.mark.parametrize("restored", [0.8, 0.2])
+def test_of_a_large_group_with_few_short_circuits_a_part_is_examined(restored):
+    counts = []
+
+    class Counting(GroupCriteria):
+        def to_restore(self, state, rows, label):
+            counts.append(len(rows))
+            return np.arange(len(rows)) < restored * len(rows)
+
+    graph = NeighborGraph.build(make_swiss_roll(800, noise=0.5, random_state=11)[0], 40)
+    limits = {"large_group": 10**9, "max_sampled": 20, "max_examined": 50, "max_rounds": 1}
+    search = CrossingSearch(**limits, criteria=Counting())
+    found = ShortCircuits.of(graph, ShortCircuitOptions(search=search))
+    assert counts[0] == 20
+    assert (counts[1] > 1000) == (restored < 0.5)
+    assert (found.n_unexamined > 1000) == (restored > 0.5)
+
+
 def test_outliers_in_a_gap_of_large_data_are_found():
     """With fewer sources and compiled paths, as more than 50 000 points have."""
     X, _ = stray_roll(4000, 1, [(0.5, 0.0), (0.5, 1.0)])
