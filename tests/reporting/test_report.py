@@ -164,20 +164,6 @@ def test_scales_are_judged_from_the_variance(tmp_path):
     assert "column 1" not in scaled.verdict.headline
 
 
-def test_named_columns_of_other_units_are_standardized(csv, tmp_path):
-    found, text = made(csv, tmp_path)
-    assert found.is_scaled
-    assert "'a' has" in found.notes[-1]
-    assert "They are standardized for the maps" in text
-    assert "--no-scale" in found.advice[0]
-    assert "--scale" in found.recipe.command(found.chosen).split()
-    kept, _ = made(csv, tmp_path, scale=False)
-    assert not kept.is_scaled
-    assert "--no-scale" in kept.recipe.command(kept.chosen)
-    table = read_table(csv, missing=True)
-    assert not made(table.X, tmp_path)[0].is_scaled  # without names
-
-
 def test_the_page_is_whole_and_needs_nothing_else(usual):
     page = Page(usual[1])
     assert not page.open

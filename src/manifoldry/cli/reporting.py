@@ -32,6 +32,9 @@ def report_file(ctx: typer.Context, data: Path) -> None:
             source, path, methods or None, Preprocessing.of(params), options, params["max_rows"],
             console.working,
         )  # fmt: skip
+        for note in found.results.notes:
+            if note not in source.table.notes:
+                console.note(note)
         scale = found.results.recipe.is_scaled
         files = {"report": path, "run": write_run(path, ctx, scale=scale)}
         result = {"command": "report", "input": str(data), **found.summary}

@@ -128,7 +128,7 @@ def _verdict_section(results: Results) -> Html:
 
 def _tone(results: Results) -> str:
     """Color of the verdict: that of the grade, unless the data need attention first."""
-    dominated = results.facts.has_dominant_column and not results.is_scaled
+    dominated = results.facts.has_dominant_column and not results.recipe.is_scaled
     if results.verdict.grade == "good" and dominated:
         return "fair"
     return results.verdict.grade

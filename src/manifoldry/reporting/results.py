@@ -86,11 +86,6 @@ class Results:
         made = [each for each in self.maps if not each.error]
         return sorted(made, key=lambda each: each.name != self.verdict.name)
 
-    @property
-    def is_scaled(self) -> bool:
-        """Whether columns were standardized for the maps."""
-        return any(name == "scale" for name, _ in self.recipe.steps)
-
     def row_name(self, row: int) -> str:
         """Name of a row of the data."""
         name = self.recipe.source.table.row_name(row)

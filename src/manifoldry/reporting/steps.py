@@ -18,7 +18,6 @@ from manifoldry.dimension.estimate import estimate_dimension
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.exceptions import ignoring
 from manifoldry.io import Table
-from manifoldry.io.scales import decide_scale
 from manifoldry.io.table import class_labels
 from manifoldry.methods.choice import choose_method
 from manifoldry.methods.preprocessing import Preprocessing
@@ -71,12 +70,10 @@ class Steps:
         rows = sample_rows(table.n, self.max_rows, self.options.seed)
         wanted = named_estimators(self.methods, len(rows), self.options, self.notes.append)
         self.notes += table.notes
-        asked = self.before.scale
-        self.before = decide_scale(self.before, table, self.notes.append)
         with self._step("examining the data"):
             raw = _dense(table, rows)
             facts = DataFacts.of(table, rows, raw)
-            X, recipe = self._prepared(facts, rows, asked)
+            X, recipe = self._prepared(facts, rows)
         with self._step("finding neighbors"), ignoring(Warning):
             k = min(DEFAULT_NEIGHBORS, (len(rows) - 1) // 2)
             graph = GraphFacts.of(NeighborGraph.build(X, n_neighbors=k), rows)
@@ -105,7 +102,7 @@ class Steps:
             yield
         self.seconds[what] = time.perf_counter() - start
 
-    def _prepared(self, facts: DataFacts, rows: IntArray, asked: bool | None) -> tuple[Any, Recipe]:
+    def _prepared(self, facts: DataFacts, rows: IntArray) -> tuple[Any, Recipe]:
         """The data after the steps before the method, and how to make them again."""
         before = self.before
         if not facts.missing.n_cells:
