@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb, to_rgba
 from matplotlib.markers import MarkerStyle
+from scipy.stats import spearmanr
 
 from manifoldry.metrics import coranking, shepard
 from manifoldry.plotting import (
@@ -133,3 +134,13 @@ def test_transparent_subfigures_have_the_background_of_their_figure():
     plot_embedding(Y, title="a map", ax=ax)
     [title] = [text for text in visible_texts(ax) if text.get_text() == "a map"]
     assert luminance(title.get_color()) > 0.6
+
+
+def test_many_points_of_one_color_are_shaded_by_density():
+    points = np.random.default_rng(0).normal(size=(60_000, 2))
+    drawn = plot_embedding(points).collections[0]
+    radius = np.linalg.norm(drawn.get_offsets(), axis=1)
+    light = np.array([luminance(color) for color in drawn.get_facecolors()])
+    assert spearmanr(radius, light).statistic > 0.9
+    assert len(np.unique(plot_embedding(points[:40_000]).collections[0].get_facecolors())) < 6
+    plot_embedding(np.zeros((60_000, 2))).figure.canvas.draw()  # all at one place

@@ -24,6 +24,10 @@ from manifoldry.util.typing import Array, IntArray
 _RARE = 0.05
 _RARE_COVER = 0.02
 _RARE_AREA = 9.0
+# As many points cover each other, so those of one color are shaded by their number in each cell of
+# a grid on the map, of which there is one for 16 points.
+_SHADED_FROM = 50_000
+_POINTS_PER_CELL = 16
 
 
 def marker_options(
@@ -106,6 +110,11 @@ def _draw(
         paths = [_marker_path(marker) for marker in MARKERS]
         drawn.set_paths([paths[each] for each in markers])
         return drawn
+    if coloring.kind == "single" and points.shape[1] == 2 and len(points) >= _SHADED_FROM:
+        return ax.scatter(
+            *points[order].T, linewidths=0, **options,
+            c=_shades_of_density(points[order], coloring.single, tones(ax).paper),
+        )  # fmt: skip
     drawn = None
     for marker in used:
         chosen = order if len(used) == 1 else order[markers == marker]
@@ -117,6 +126,20 @@ def _draw(
             **color_options(coloring, chosen, cmap),
         )
     return drawn
+
+
+def _shades_of_density(points: Array, color: Any, paper: Any) -> Array:
+    """Colors of points, from pale where there are few to dark where there are many."""
+    colors = import_matplotlib("matplotlib.colors")
+    base, background = np.array(colors.to_rgb(color)), np.array(colors.to_rgb(paper))
+    strongest = 0.35 * base + 0.65 * (1 - background)
+    scale = colors.LinearSegmentedColormap.from_list(
+        "density", [0.45 * base + 0.55 * background, base, strongest]
+    )
+    counts, *edges = np.histogram2d(*points.T, bins=int(np.sqrt(len(points) / _POINTS_PER_CELL)))
+    cells = (np.searchsorted(e[1:-1], column) for e, column in zip(edges, points.T, strict=True))
+    logarithm = np.log(counts[tuple(cells)].clip(1))
+    return np.asarray(scale(logarithm / max(logarithm.max(), 1e-12)))
 
 
 def _markers(coloring: Coloring, order: IntArray) -> IntArray | None:

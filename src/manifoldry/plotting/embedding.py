@@ -86,7 +86,8 @@ def plot_embedding(
         Area in points² and opacity of the markers; None chooses them from the number of points
         and the size of the axes. Points are drawn in random order, those without a label first,
         and classes with less than 5 % of the mean number of points last; with None these are
-        larger if there are very many points.
+        larger if there are very many points. Without classes or values, 50 000 points or more are
+        darker where there are many of them.
     ticks : bool, default=False
         Whether to show ticks.
     rasterized : bool, default=None
