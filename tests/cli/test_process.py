@@ -201,6 +201,7 @@ def test_ctrl_c_keeps_the_map_so_far(tmp_path):
     (tmp_path / "data.csv").write_text(DATA)
     interrupt = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells may ignore it in the background
 from manifoldry.cli import fitting
 from manifoldry.optimize import Callback
 def stop(iterate):
