@@ -158,7 +158,7 @@ def _kept(names: list[str], choice: ColumnChoice, file: str) -> list[int]:
     choice.require_names((*(choice.features or ()), *choice.drop), names, file)
     if choice.features:
         places = {name: j for j, name in enumerate(names)}
-        return [places[name] for name in choice.features]
+        return [places[name] for name in choice.features if name not in choice.drop]
     return [j for j, name in enumerate(names) if name not in set(choice.drop)]
 
 

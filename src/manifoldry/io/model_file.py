@@ -30,6 +30,7 @@ from manifoldry.io.model_decoder import Decoder
 from manifoldry.io.model_tree import Encoder
 from manifoldry.io.model_values import DamagedModelError, Tree, UnsavableError, plain_dtype
 from manifoldry.util.saved import package_version
+from manifoldry.util.text import short_line
 from manifoldry.util.typing import Array
 from manifoldry.util.writing import written_at_once
 
@@ -109,7 +110,7 @@ def save(
             "scikit-learn": sklearn.__version__,
         },
         "estimator": type(model).__name__,
-        "parameters": {k: _short(v) for k, v in model.get_params().items()},
+        "parameters": {k: short_line(repr(v)) for k, v in model.get_params().items()},
         "training": _training(model) | dict(facts or {}),
         "arrays": list(_entries(arrays)),
         "tree": tree,
@@ -223,16 +224,6 @@ def _aligned(place: int) -> int:
     return -(-place // _ALIGNMENT) * _ALIGNMENT
 
 
-def _short(value: Any, most: int = 200) -> str:
-    return _short_text(" ".join(repr(value).split()), most)
-
-
-def _short_text(text: str, most: int = 200) -> str:
-    """The text in one line of printable characters, since a file may come from anybody."""
-    text = "".join(c if c.isprintable() else "?" for c in text[:most])
-    return text if len(text) < most else text[: most - 1] + "…"
-
-
 def _training(model: Any) -> dict[str, Any]:
     """Facts about a fitted model that are single numbers or texts, and names of features."""
     names = getattr(model, "feature_names_in_", None)  # of a pipeline, those of its first step
@@ -289,7 +280,7 @@ def _damage(path: Path) -> Iterator[None]:
     except DamagedModelError as error:
         raise DamagedModelError(f"{path} cannot be loaded: {error}") from None
     except _INCONSISTENT as error:
-        reason = f"{type(error).__name__}: {_short_text(str(error))}"
+        reason = f"{type(error).__name__}: {short_line(str(error))}"
         raise DamagedModelError(
             f"{path} is damaged: its parts are inconsistent ({reason})"
         ) from error
@@ -341,7 +332,7 @@ def _read_arrays(
 def _view(buffer: Any, entry: dict[str, Any], offset: int) -> Array:
     dtype, shape = plain_dtype(entry["dtype"]), tuple(entry["shape"])
     if any(type(length) is not int or length < 0 for length in shape):
-        raise DamagedModelError(f"an array has the shape {_short(shape)}")
+        raise DamagedModelError(f"an array has the shape {short_line(shape)}")
     count = math.prod(shape)
     if offset + count * dtype.itemsize > len(buffer):
         raise DamagedModelError("an array is cut off")
@@ -355,7 +346,7 @@ def _compare_versions(writer: str, path: Path) -> None:
     own = package_version()
     if writer != own:
         warn(
-            f"{path} was written by manifoldry {_short_text(writer, 40)} and is loaded by {own}, "
+            f"{path} was written by manifoldry {short_line(writer, 40)} and is loaded by {own}, "
             "whose attributes may differ; fit the model again with this version if its results do",
             VersionWarning,
         )
