@@ -341,6 +341,36 @@ def test_images(tmp_path):
         read_table(tmp_path)
 
 
+def test_kinds_of_images(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    small, large = rng.random((2, 3)).astype(np.float32), rng.integers(2**16, size=(2, 3))
+    Image.fromarray(small).save(tmp_path / "a.tif")
+    Image.fromarray(large.astype(np.uint16)).save(tmp_path / "b.png")
+    Image.fromarray(large.astype(">u2")).save(tmp_path / "c.tif")
+    frames = [Image.new("L", (3, 2), level) for level in (255, 0)]
+    frames[0].save(tmp_path / "d.tif", save_all=True, append_images=frames[1:])
+    Image.new("LA", (3, 2), (51, 100)).save(tmp_path / "e.png")
+    table = read_table(tmp_path)
+    wide = large.ravel() / 65_535
+    expected = [small.ravel(), wide, wide, np.ones(6), np.full(6, 0.2)]
+    np.testing.assert_allclose(table.X, expected, rtol=1e-6)
+    assert table.notes[1:] == (
+        "1 images have floating-point numbers, which are not scaled",
+        "1 images have several frames, of which the first is used",
+        "1 images have transparency, which is not used",
+    )
+
+
+def test_sizes_of_images_are_compared_as_they_are_read(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    for name, size in ("a", (3, 2)), ("b", (2, 2)):
+        Image.new("L", size).save(tmp_path / f"{name}.png")
+    written(tmp_path, "c.png", b"nothing")  # which is not reached
+    with pytest.raises(DataFileError, match=r"b\.png has 2 × 2 pixels"):
+        read_table(tmp_path)
+
+
 BROKEN = {
     "empty.csv": (b"", "is empty"),
     "binary.csv": (b"\x00\x01\x02" * 50, "neither text nor"),

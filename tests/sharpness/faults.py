@@ -395,7 +395,7 @@ FAULTS = [
           "return end - self.drop_first",
           "return end"),
     Fault("util/writing.py", "a crash while writing destroys the file",
-          "temporary = Path(name)",
+          'temporary = folder / "new"',
           "temporary = path"),
     Fault("optimize/checkpoint.py", "any format is read",
           "if number != _FORMAT:",
