@@ -70,8 +70,9 @@ def test_what_is_no_regular_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     for name in "pipe", "folder":
+        writing = written_at_once(tmp_path / name)
         with pytest.raises(FileExistsError, match=f"{name} is no regular file"):
-            half_written(tmp_path / name)
+            writing.__enter__()
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     with pytest.raises(FileExistsError, match="pipe is a file; name another folder"):
         replace_folder(tmp_path / "pipe")
