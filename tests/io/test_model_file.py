@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manifoldry as mf
 from manifoldry.exceptions import VersionWarning
-from manifoldry.io import DamagedModelError, UnsavableError, model_decoder, model_file
+from manifoldry.io import DamagedModelError, UnsavableError, model_decoder, model_file, model_tree
 from manifoldry.io.model_decoder import Decoder
 from manifoldry.io.model_tree import Encoder
 from manifoldry.objectives import FFTInterpolation, StudentKernel
@@ -215,6 +215,32 @@ def test_forged_objects_are_refused(path, tree, tmp_path, monkeypatch):
     with pytest.raises(DamagedModelError):
         mf.load(path)
     assert not Path("touched").exists()
+
+
+COPIES = {  # of 8 kB each
+    "texts": {"objects": ["<U1000", [2], ["a", "b"]]},
+    "records": {"records": [["c0", {"array": 0}], ["c1", {"array": 0}]]},
+    "parts": {"part": [{"array": 1}, 500]},
+    "indices of sparse matrices": {
+        "sparse": ["csr_matrix", [1000, 1000], [{"array": 0}, {"array": 2}, {"array": 3}]]
+    },
+}
+
+
+@pytest.mark.parametrize("tree", COPIES.values(), ids=COPIES)
+def test_the_memory_of_all_entries_together_is_limited(tree, monkeypatch):
+    monkeypatch.setattr(model_decoder, "MAX_COPIED_BYTES", 50_000)
+    arrays = [np.ones(500), np.ones((2, 3)), np.arange(500), np.minimum(np.arange(1001), 500)]
+    Decoder(arrays).decode([tree] * 2)
+    with pytest.raises(DamagedModelError, match="MB more than a file of this size may"):
+        Decoder(arrays).decode([tree] * 15)
+
+
+def test_parts_of_matrices_beyond_the_limit_are_stored_without_their_layout(monkeypatch):
+    monkeypatch.setattr(model_tree, "MAX_COPIED_BYTES", 1000)
+    parts = [np.ones((10, 5))[:, :3] for _ in range(4)]  # of 400 bytes each
+    trees = Encoder().encode(parts, "parts")
+    assert [next(iter(tree)) for tree in trees] == ["part", "part", "array", "array"]
 
 
 def test_the_forger_is_right_otherwise(path):
