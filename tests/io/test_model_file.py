@@ -13,12 +13,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manifoldry as mf
 from manifoldry.exceptions import VersionWarning
-from manifoldry.io import DamagedModelError, UnsavableError, model_decoder, model_file, model_tree
+from manifoldry.io import DamagedModelError, UnsavableError, model_decoder, model_layout, model_tree
 from manifoldry.io.model_decoder import Decoder
 from manifoldry.io.model_tree import Encoder
 from manifoldry.objectives import FFTInterpolation, StudentKernel
 
-FIXED = len(model_file._MAGIC) + 8 + 32  # bytes before the header
+FIXED = len(model_layout._MAGIC) + 8 + 32  # bytes before the header
 
 
 @pytest.fixture(name="X")
@@ -39,7 +39,7 @@ def forge(path, change):
     arrays = data[-(-(FIXED + size) // 64) * 64 :]
     header = change(header) or header
     text = json.dumps(header).encode()
-    start = model_file._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
+    start = model_layout._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
     head = start + text
     path.write_bytes(head + bytes(-len(head) % 64) + arrays)
 
@@ -94,7 +94,7 @@ def test_a_failed_write_leaves_the_previous_file(path, monkeypatch):
     def fail(file):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(model_file, "_pad", fail)
+    monkeypatch.setattr(model_layout, "_pad", fail)
     with pytest.raises(OSError, match="no space"):
         mf.save(mf.PCA().fit(np.eye(4)), path)
     assert path.read_bytes() == before
@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_the_previous_file(path, monkeypatch):
 
 def test_large_files_are_mapped_and_private(path, X, monkeypatch):
     model, before = mf.load(path), path.read_bytes()
-    monkeypatch.setattr(model_file, "_SMALL", 0)
+    monkeypatch.setattr(model_layout, "_SMALL", 0)
     mapped = mf.load(path)
     assert np.array_equal(mapped.transform(X), model.transform(X))
     mapped.embedding_[:] = 0  # stays in this process
@@ -116,7 +116,7 @@ def test_damage_of_arrays_is_found_by_verify(path, monkeypatch):
     path.write_bytes(data)
     with pytest.raises(DamagedModelError, match="checksum of an array"):
         mf.load(path)
-    monkeypatch.setattr(model_file, "_SMALL", 0)
+    monkeypatch.setattr(model_layout, "_SMALL", 0)
     mf.load(path)  # of a large file only the header is read
     with pytest.raises(DamagedModelError, match="checksum of an array"):
         mf.load(path, verify=True)
@@ -313,7 +313,7 @@ def test_entries_that_occur_twice_are_refused(path):
     data = path.read_bytes()
     text = data[FIXED : FIXED + int.from_bytes(data[FIXED - 40 : FIXED - 32], "little")]
     text = text.replace(b'"created":', b'"format":1,"created":')
-    start = model_file._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
+    start = model_layout._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
     path.write_bytes(start + text)
     with pytest.raises(DamagedModelError, match="occurs twice"):
         mf.load(path)

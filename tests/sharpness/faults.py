@@ -815,7 +815,7 @@ FAULTS = [
     Fault("io/model_checks.py", "model: indices of compiled loops are not checked",
           "        made.check()",
           "        pass"),
-    Fault("io/model_file.py", "model: arrays may overlap",
+    Fault("io/model_layout.py", "model: arrays may overlap",
           'if entry["offset"] != _aligned(end - start):',
           "if False:"),
     Fault("io/model_tree.py", "model: parts of matrices lose their layout",
