@@ -581,3 +581,31 @@ def test_maps_of_many_rows_are_assessed_from_fewer(run, monkeypatch):
     assert "metrics of 150 rows are estimated from 60 of them" in result["notes"]
     expected = manifoldry.assess(X, manifoldry.PCA().fit(X), sample=60, random_state=0).metrics
     assert result["metrics"]["trustworthiness"] == pytest.approx(expected["trustworthiness"])
+
+
+def test_texts_of_files_do_not_control_the_terminal(folder, run):
+    red = "\x1b[31m\x9b31m\u202eß"
+    (folder / f"{red}.csv").write_text((folder / "iris.csv").read_text())
+    command = ["embed", f"{red}.csv", "-m", "pca", *ONLY_MAP]
+    out, err = run(*command)
+    assert any("?[31m?31m?ß" in line for line in err)
+    assert all(line.isprintable() for line in [*out.split("\n"), *err])
+    for code, arguments in (0, []), (1, ["--columns", "z"]):
+        out, err = run(*command, "--json", *arguments, code=code)
+        assert all(line.isprintable() for line in [*out.split("\n"), *err])
+        found = json.loads(out)
+        assert red in (found["error"] if code else "".join(found["notes"]))
+
+
+def test_a_first_line_of_numbers_can_be_data(folder, run):
+    (folder / "x.csv").write_text("".join(f"{i},{i + 1}\n" for i in range(30)))
+    command = ["embed", "x.csv", "-m", "pca", *ONLY_MAP, "-o", "map.csv", "--json"]
+    notes = {}
+    for option, n in (None, 30), ("--no-header", 30), ("--header", 29):
+        out, _ = run(*command, *([option] if option else []))
+        notes[option] = "".join(json.loads(out)["notes"])
+        assert read_table("map.csv").n == n
+        run("embed", "--run", "map.run.toml", "x.csv")
+        assert read_table("map.csv").n == n
+    assert "no header recognized" in notes[None]
+    assert "header" not in notes["--no-header"] + notes["--header"]

@@ -164,6 +164,34 @@ def test_scales_are_judged_from_the_variance(tmp_path):
     assert "column 1" not in scaled.verdict.headline
 
 
+def test_missing_values_do_not_add_variance(tmp_path):
+    """Of a column far from 0; and the maps are made as the headline says, with gaps in all rows."""
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    X[:, 0] += 2000
+    X[::3, 0] = np.nan
+    found, _ = made(Table(X, ("year", "b", "c")), tmp_path)
+    part = np.nanvar(X, axis=0) / np.nanvar(X, axis=0).sum()
+    assert found.facts.dominant[1] == pytest.approx(part.max())
+    assert not found.recipe.is_scaled
+    assert found.verdict.headline.startswith("Use the PCA map")
+    X[1::3, 1] = X[2::3, 2] = np.nan
+    found, _ = made(Table(X * [1e3, 1, 1], ("income", "b", "c")), tmp_path)
+    assert found.facts.has_dominant_column
+    assert found.recipe.is_scaled
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_array])
+def test_missing_values_of_a_sparse_matrix_are_filled_in(tmp_path, kind):
+    X = np.random.default_rng(0).poisson(1.0, size=(40, 4)).astype(float)
+    X[[3, 3, 9], [1, 2, 2]] = np.nan
+    report = manifoldry.report(kind(X), tmp_path / "a.html", methods=["pca"], n_refits=0)
+    missing = report.results.facts.missing
+    assert (missing.n_cells, missing.n_rows, missing.rows) == (3, 2, (3, 9))
+    assert missing.columns == (("column 3", 2), ("column 2", 1))
+    assert report.results.recipe.impute == "median"
+    assert_repeats(report, kind(X))
+
+
 def test_the_page_is_whole_and_needs_nothing_else(usual):
     page = Page(usual[1])
     assert not page.open
@@ -415,6 +443,7 @@ def test_redundant_eigenmaps_are_mapped_without_redundancy_too(tmp_path):
     [
         (np.ones((5, 3)), {}, ValueError, "5 rows; a report needs at least 10"),
         (np.full((20, 2), [1, np.nan]), {}, DataFileError, "'column 2' has no value in any row"),
+        (sparse.csr_array(np.full((20, 2), [1, np.nan])), {}, DataFileError, "'column 2' has no"),
         (np.full((20, 2), np.inf), {}, DataFileError, "is infinite"),
         (np.eye(20), {"methods": ["isomop"]}, ValueError, "did you mean isomap?"),
         (np.eye(20), {"methods": []}, ValueError, "methods is empty"),

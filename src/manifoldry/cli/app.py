@@ -59,6 +59,7 @@ def transform(
     labels: opt.Labels = None,
     row_names: opt.RowNames = None,
     delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
     key: opt.Key = None,
     run: opt.RunFile = None,
 ) -> None:
@@ -78,6 +79,7 @@ def inverse(
     columns: opt.Features = None,
     row_names: opt.RowNames = None,
     delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
     run: opt.RunFile = None,
 ) -> None:
     """Turn positions on the map of a model back into data."""

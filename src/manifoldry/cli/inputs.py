@@ -28,8 +28,8 @@ def read_input(
     graph = _declares_graph(params)
     with console.working(f"reading {path}"):
         table = read_table(
-            path, choice, delimiter=params.get("delimiter"), key=params.get("key"),
-            missing=missing, graph=graph,
+            path, choice, delimiter=params.get("delimiter"), header=params.get("header"),
+            key=params.get("key"), missing=missing, graph=graph,
         )  # fmt: skip
     for note in table.notes:
         console.note(f"{path}: {note}")

@@ -63,6 +63,13 @@ Drop = Annotated[
 Delimiter = Annotated[
     str | None, typer.Option(help="Delimiter of a text file.", rich_help_panel=_COLUMNS)
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header", rich_help_panel=_COLUMNS, show_default=False,
+        help="Whether the first line of a text file has names; by default recognized.",
+    ),
+]  # fmt: skip
 Key = Annotated[
     str | None,
     typer.Option(
@@ -210,7 +217,8 @@ Traceback = Annotated[
 
 # Options of many commands, by the names of their parameters, with their defaults.
 COLUMNS = {"columns": (Features, None), "labels": (Labels, None), "row_names": (RowNames, None),
-           "drop": (Drop, None), "delimiter": (Delimiter, None), "key": (Key, None)}  # fmt: skip
+           "drop": (Drop, None), "delimiter": (Delimiter, None), "header": (Header, None),
+           "key": (Key, None)}  # fmt: skip
 PREPROCESSING = {"impute": (ImputeOption, None), "log1p": (Log1p, False), "scale": (Scale, None),
                  "pca": (Components, None)}  # fmt: skip
 RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "run": (RunFile, None)}
