@@ -267,6 +267,22 @@ def test_the_drawing_has_the_maps_turned_to_match_the_first(usual):
     np.testing.assert_allclose(first.aligned, first.embedding, atol=1e-9)
 
 
+def test_rows_are_counted_from_zero_in_the_summary_and_from_one_on_the_page(usual):
+    report, text = usual
+    summary = report.summary
+    assert summary["data"]["duplicates"][0] == (7, 3)
+    assert summary["connectivity"]["outlying"][0][0] == 50
+    isomap = next(each for each in report.results.maps if each.name == "Isomap")
+    rows = summary["maps"]["Isomap"]["least_trustworthy_rows"]
+    np.testing.assert_array_equal(isomap.trust[rows], np.sort(isomap.trust)[:10])
+    page = Page(text).text
+    assert f"row {rows[0] + 1} (r{rows[0]})" in page
+    assert "rows passed to fit" not in page
+    assert "of the fit; mapped rows and coordinates are counted from 0 there" in page
+    numbered = re.findall(r"row (\d+) \(r(\d+)\)", page)
+    assert {int(number) - int(name) for number, name in numbered} == {1}
+
+
 def test_names_cannot_become_html(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
     X[4] = X[2]
