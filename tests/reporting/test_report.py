@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manifoldry
+from manifoldry.affinity import SelfTuning
 from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.io import DataFileError, Table, read_table
 from manifoldry.reporting import drawing, read_data
+from manifoldry.reporting.python_code import PythonCode
 
 EVIL = "</script><img src=x onerror=alert(1)>&\"'"
 VOID = {"meta", "input", "br"}
@@ -267,6 +271,22 @@ def test_the_drawing_has_the_maps_turned_to_match_the_first(usual):
     np.testing.assert_allclose(first.aligned, first.embedding, atol=1e-9)
 
 
+def test_rows_are_counted_from_zero_in_the_summary_and_from_one_on_the_page(usual):
+    report, text = usual
+    summary = report.summary
+    assert summary["data"]["duplicates"][0] == (7, 3)
+    assert summary["connectivity"]["outlying"][0][0] == 50
+    isomap = next(each for each in report.results.maps if each.name == "Isomap")
+    rows = summary["maps"]["Isomap"]["least_trustworthy_rows"]
+    np.testing.assert_array_equal(isomap.trust[rows], np.sort(isomap.trust)[:10])
+    page = Page(text).text
+    assert f"row {rows[0] + 1} (r{rows[0]})" in page
+    assert "rows passed to fit" not in page
+    assert "of the fit; mapped rows and coordinates are counted from 0 there" in page
+    numbered = re.findall(r"row (\d+) \(r(\d+)\)", page)
+    assert {int(number) - int(name) for number, name in numbered} == {1}
+
+
 def test_names_cannot_become_html(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
     X[4] = X[2]
@@ -348,16 +368,63 @@ def test_the_code_names_estimators_that_were_passed(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 4))
     given = [manifoldry.NonRedundant(manifoldry.LaplacianEigenmaps(n_neighbors=6)),
              TruncatedSVD(2, random_state=1)]  # fmt: skip
+    given += [
+        manifoldry.LaplacianEigenmaps(n_neighbors=6, affinity=SelfTuning(4)),
+        make_pipeline(StandardScaler(), manifoldry.ClassicalMDS()),
+        FunctionTransformer(np.sqrt, kw_args={"where": True, "dtype": None}, inverse_func=np.square,
+                            feature_names_out="one-to-one", check_inverse=False),
+    ]  # fmt: skip
     for estimator in given:
-        report = manifoldry.report(X, tmp_path / "a.html", methods=[estimator], n_refits=0)
-        assert_repeats(report, X)
+        report = manifoldry.report(X**2, tmp_path / "a.html", methods=[estimator], n_refits=0)
+        assert_repeats(report, X**2)
         assert report.results.recipe.command(report.results.chosen) is None
 
 
-def assert_repeats(report, data=None):
+def test_the_code_tells_classes_of_the_same_name_apart(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    report = manifoldry.report(X, tmp_path / "a.html", methods=["pca"], pca=3, n_refits=0)
+    assert_repeats(report, X)
+
+
+class Shifted(TruncatedSVD):
+    """An estimator with a parameter of any kind."""
+
+    def __init__(self, shift=None, n_components=2):
+        super().__init__(n_components, random_state=0)
+        self.shift = shift
+
+
+@pytest.mark.parametrize("shift", [np.arange(2000.0), np.ones(2), np.max, [1, {"a": np.ones}], int])
+def test_an_estimator_that_cannot_be_written_is_the_one_that_was_passed(tmp_path, shift):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    report = manifoldry.report(X, tmp_path / "a.html", methods=[Shifted(shift)], scale=True,
+                               n_refits=0)  # fmt: skip
+    code = report.results.recipe.code(report.results.chosen)
+    assert "# estimator is what was passed to report" in code
+    assert "Shifted" not in code
+    assert_repeats(report, X, estimator=Shifted(shift))
+
+
+VALUES = [None, True, 3, 0.1, float("inf"), "a\nb'", (1,), (), [1, (2, 3)], {"a": [None]},
+          np.float32(0.1), np.int8(3), np.bool_(True), np.log1p, list(range(100)),
+          SelfTuning(4), Shifted([1] * 50)]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_code_gives_the_same_value(value):
+    code = PythonCode()
+    text = code.of(value)
+    names = {}
+    exec("\n".join(code.imports), names)
+    again = eval(text, names)
+    assert type(again) is type(value)
+    assert repr(again) == repr(value)
+
+
+def assert_repeats(report, data=None, **given):
     """The code on the page, executed, gives the map of the report."""
     chosen = report.results.chosen
-    names = {"data": data}
+    names = {"data": data, **given}
     code = report.results.recipe.code(chosen)
     exec(code, names)
     np.testing.assert_array_equal(names["embedding"], chosen.embedding)

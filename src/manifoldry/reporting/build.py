@@ -52,7 +52,7 @@ class Report:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The findings as numbers and texts."""
+        """The findings as numbers and texts; rows are counted from 0."""
         return self.results.summary()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.exceptions import ManifoldryWarning, ignoring
+from manifoldry.exceptions import DominatedCoordinateWarning, ManifoldryWarning, ignoring
 from manifoldry.methods.catalog import USUAL_METHODS, Method, find_method
 from manifoldry.methods.choice import suited_to_size
 from manifoldry.metrics import assess, procrustes, stability, unpredictability
@@ -140,6 +140,8 @@ def make_map(
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
+        # It has row numbers of the sample; the page has the names of these rows.
+        warnings.simplefilter("ignore", DominatedCoordinateWarning)
         start = time.perf_counter()
         try:
             model = clone(estimator)
