@@ -11,6 +11,7 @@ from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.io import ColumnChoice, Table, read_table
 from manifoldry.io.extras import optional_module
+from manifoldry.io.name_lists import split_names
 from manifoldry.io.write import ANNOTATED_FORMATS
 from manifoldry.methods.preprocessing import Preprocessing
 
@@ -23,7 +24,10 @@ def read_input(
     features: Sequence[str] | None = None,
     missing: bool = False,
 ) -> Table:
-    """The table of a file, as the parameters of a command say; its notes are printed."""
+    """The table of a file, as the parameters of a command say; its notes are printed.
+
+    The `features` are those of a model; an array without names has them in their order.
+    """
     choice = column_choice(params, features)
     graph = _declares_graph(params)
     with console.working(f"reading {path}"):
@@ -37,14 +41,16 @@ def read_input(
 
 
 def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = None) -> ColumnChoice:
-    """What the parameters of a command say about the columns."""
+    """What the parameters of a command say about the columns; `features` are those of a model."""
+    unnamed = features is not None
     if features is None and params.get("columns"):
-        features = divided_names(params["columns"])
+        features = split_names(params["columns"])
     return ColumnChoice(
         features,
         tuple(params.get("labels") or ()),
         params.get("row_names"),
-        divided_names(params.get("drop") or ""),
+        split_names(params.get("drop") or ()),
+        unnamed,
     )
 
 
@@ -83,11 +89,6 @@ def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> Pr
     names = None if are_pairs else table.names
     steps = Preprocessing.of(params).decided(table.X, names, console.note)
     return PreparedData(path, table, *steps.fit(table.X, console.note))
-
-
-def divided_names(text: str) -> tuple[str, ...]:
-    """Names that are divided by commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) -> None:
