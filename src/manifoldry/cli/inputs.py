@@ -54,10 +54,17 @@ def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = No
     )
 
 
+def _declares_pairs(params: Mapping[str, Any]) -> bool:
+    """Whether the data are said to be distances or weights of pairs."""
+    settings = (setting.replace(" ", "") for setting in params.get("settings") or ())
+    of_methods = {setting.rpartition(".")[2] for setting in settings}
+    said = {"metric=precomputed", "affinity=precomputed"}
+    return params.get("metric") == "precomputed" or bool(of_methods & said)
+
+
 def _declares_graph(params: Mapping[str, Any]) -> bool:
     """Whether a method is told that its input has values of pairs; other steps are refused."""
-    settings = {setting.replace(" ", "") for setting in params.get("settings") or ()}
-    declared = bool(settings & {"metric=precomputed", "affinity=precomputed"})
+    declared = _declares_pairs(params)
     steps = [f"--{name}" for name in ("impute", "log1p", "scale", "pca") if params.get(name)]
     if declared and steps:
         raise UsageError(f"{', '.join(steps)} cannot be applied to distances or weights of pairs")
@@ -85,7 +92,7 @@ class PreparedData(NamedTuple):
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
     """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    are_pairs = table.is_graph or "metric=precomputed" in (params.get("settings") or ())
+    are_pairs = table.is_graph or _declares_pairs(params)
     names = None if are_pairs else table.names
     steps = Preprocessing.of(params).decided(table.X, names, console.note)
     return PreparedData(path, table, *steps.fit(table.X, console.note))

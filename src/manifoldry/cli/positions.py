@@ -26,9 +26,9 @@ def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
         training = read_info(model).training
         fitted = load(model)
         steps, last = divided(fitted)
-        names = training.get("feature_names")
+        known = training.get("feature_names")
         imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
-        table = read_input(data, ctx.params, console, features=names, missing=imputes)
+        table = read_input(data, ctx.params, console, features=known, missing=imputes)
         method = str(training.get("method", "embedding"))
         path = output_path(ctx.params, data, f"{method}-placed.csv")
         with console.working(f"placing {table.n} rows"):

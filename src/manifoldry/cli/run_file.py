@@ -23,14 +23,14 @@ _INPUTS = {"data", "model", "map_file", "maps"}
 _SETTINGS = "settings"
 
 
-def write_run(output: Path, ctx: typer.Context, **resolved: Any) -> Path:
-    """Write the options of a command beside its output.
+def write_run(written: Path, ctx: typer.Context, **resolved: Any) -> Path:
+    """Write the options of a command beside the file that it has written.
 
     Options of the command that were `resolved` replace those that were given. A run file of
     another command is not replaced: the new one has the name of its command in its name.
     """
-    resolved = {"output": output, **resolved}
-    path = _free_path(output, str(ctx.command.name))
+    resolved = {"output": written, **resolved}
+    path = _free_path(written, str(ctx.command.name))
     options = {k: resolved.get(k, v) for k, v in ctx.params.items() if k not in _NOT_KEPT}
     settings = parse_settings(options.pop(_SETTINGS, None) or ())
     public = _public_names(ctx)
