@@ -214,7 +214,7 @@ fitting.Callback = lambda **options: Callback(stop, **options)
     assert run.returncode == 130
     assert "interrupted: the map so far is in" in run.stderr
     assert "Traceback" not in run.stderr
-    assert len((tmp_path / "map.csv").read_text().splitlines()) == 301
+    assert len((tmp_path / "map-interrupted.csv").read_text().splitlines()) == 301
 
 
 def test_a_closed_pipe_is_no_error():

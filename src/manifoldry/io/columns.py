@@ -36,12 +36,16 @@ class ColumnChoice:
         Name of the column of row names.
     drop : sequence of str
         Names of columns to ignore.
+    unnamed : bool
+        Whether the columns of an array without names are taken in its order, as if they had the
+        names of the features.
     """
 
     features: Sequence[str] | None = None
     labels: Sequence[str] = ()
     id: str | None = None
     drop: Sequence[str] = ()
+    unnamed: bool = False
 
     def apply(self, table: pa.Table, file: str) -> Table:
         """Split the columns of an arrow table; `file` is its name, for messages."""
@@ -86,7 +90,7 @@ class ColumnChoice:
         if self.labels:
             self.require_names(self.labels, list(table.labels), file)
             table = replace(table, labels={name: table.labels[name] for name in self.labels})
-        if not (self.features or self.drop):
+        if not (self.features or self.drop) or (self.unnamed and table.names is None):
             return table
         if table.names is None:
             raise DataFileError(

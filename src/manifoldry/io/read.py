@@ -88,14 +88,6 @@ def read_table(
     return table
 
 
-def has_column_names(path: str | os.PathLike[str]) -> bool:
-    """Whether data of this format have names of columns; arrays and images have none."""
-    file = Path(path)
-    if is_annotated_store(file):
-        return True
-    return file.suffix.lower() not in _ARRAYS and not file.is_dir()
-
-
 def _read(
     path: str | os.PathLike[str],
     choice: ColumnChoice,
