@@ -64,6 +64,10 @@ def test_columns_of_a_map_from_elsewhere(run, folder):
     for columns in ["--map-columns", "v,u"], ["--map-columns", "v", "--map-columns", "u"]:
         assert metrics(run, *ASSESS, *columns) == expected(X[:, [1, 0]])
     assert metrics(run, *ASSESS, "--map-columns", 'v, "w,1"') == expected(X[:, 1:3])
+    assert (
+        "map.csv: the coordinates are 'u' to 'novelty'"
+        in run(*ASSESS, "--map-columns", 'u,v,"w,1",digit,novelty')[1]
+    )
     assert "did you mean 'v'?" in run(*ASSESS, "--map-columns", "vv", code=1)[1][-1]
     write(folder / "map.csv", "pca1,tsne1,tsne2", X[:, :3])
     assert "columns of several maps (pca1, tsne1)" in run(*ASSESS, code=1)[1][-1]
@@ -98,11 +102,13 @@ def test_rows_are_matched_by_names_or_refused(run, folder):
 def test_names_that_repeat(run, folder):
     names = [f"group {i % 7}" for i in range(40)]
     write_data(folder, names)
-    run(*EMBED, "--id", "id")
-    assert metrics(run, *ASSESS, "--id", "id") == expected(manifoldry.PCA(2).fit_transform(X))
+    text = (folder / "data.csv").read_text()
+    (folder / "data.csv").write_text(text.replace("id,", "group,", 1))  # "id" in the map
+    run(*EMBED, "--id", "group")
+    assert metrics(run, *ASSESS, "--id", "group") == expected(manifoldry.PCA(2).fit_transform(X))
     lines = (folder / "map.csv").read_text().splitlines()
     (folder / "map.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]))
-    _, err = run(*ASSESS, "--id", "id", code=1)
+    _, err = run(*ASSESS, "--id", "group", code=1)
     assert "names of rows repeat in the data and are in another order" in err[-1]
 
 

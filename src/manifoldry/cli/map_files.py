@@ -27,8 +27,10 @@ def read_map(path: Path, table: Table, params: Mapping[str, Any], console: Conso
             f"{path} has {found.n} rows, but the data have {table.n}; a map needs one row for each"
         )
     if found.names is not None:
-        found = with_columns(found, named or _coordinates(path, found.names, table))
-        console.note(f"{path}: the coordinates are {', '.join(map(repr, found.names or ()))}")
+        names = named or _coordinates(path, found.names, table)
+        found = with_columns(found, names)
+        listed = ", ".join(map(repr, names)) if len(names) < 5 else f"{names[0]!r} to {names[-1]!r}"
+        console.note(f"{path}: the coordinates are {listed}")
     X = np.asarray(found.X)
     return X if params["in_order"] else X[_rows(path, found.ids, table.ids)]
 
