@@ -421,6 +421,16 @@ def test_code_gives_the_same_value(value):
     assert repr(again) == repr(value)
 
 
+def test_a_map_is_judged_by_the_metric_of_its_estimator(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = manifoldry.Isomap(n_neighbors=8, metric="cityblock")
+    found, page = made(X, tmp_path, methods=[model, "pca"])
+    own = manifoldry.assess(X, model.fit(X), metric="cityblock", random_state=0).metrics
+    assert found.maps[0].metrics == pytest.approx(dict(own))
+    assert found.notes == ("the map of Isomap is judged by its own metric, cityblock",)
+    assert found.notes[0] in page
+
+
 def assert_repeats(report, data=None, **given):
     """The code on the page, executed, gives the map of the report."""
     chosen = report.results.chosen

@@ -28,14 +28,13 @@ from manifoldry.io.model_layout import (
     opened_file,
     read_arrays,
     reporting_damage,
-    short_repr,
-    short_text,
     stored_array,
     write_file,
 )
 from manifoldry.io.model_tree import Encoder
 from manifoldry.io.model_values import Tree, UnsavableError
 from manifoldry.util.saved import package_version
+from manifoldry.util.text import short_line
 from manifoldry.util.typing import Array
 
 
@@ -103,7 +102,7 @@ def save(
             "scikit-learn": sklearn.__version__,
         },
         "estimator": type(model).__name__,
-        "parameters": {k: short_repr(v) for k, v in model.get_params().items()},
+        "parameters": {k: short_line(repr(v)) for k, v in model.get_params().items()},
         "training": _training(model) | dict(facts or {}),
         "tree": tree,
     }  # fmt: skip
@@ -193,7 +192,7 @@ def _compare_versions(writer: str, path: Path) -> None:
     own = package_version()
     if writer != own:
         warn(
-            f"{path} was written by manifoldry {short_text(writer, 40)} and is loaded by {own}, "
+            f"{path} was written by manifoldry {short_line(writer, 40)} and is loaded by {own}, "
             "whose attributes may differ; fit the model again with this version if its results do",
             VersionWarning,
         )

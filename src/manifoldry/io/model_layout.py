@@ -21,6 +21,7 @@ import numpy as np
 
 from manifoldry.io.model_values import DamagedModelError, Tree, UnsavableError, plain_dtype
 from manifoldry.util.saved import package_version
+from manifoldry.util.text import short_line
 from manifoldry.util.typing import Array
 from manifoldry.util.writing import written_at_once
 
@@ -125,7 +126,7 @@ def reporting_damage(path: Path) -> Iterator[None]:
     except DamagedModelError as error:
         raise DamagedModelError(f"{path} cannot be loaded: {error}") from None
     except INCONSISTENT as error:
-        reason = f"{type(error).__name__}: {short_text(str(error))}"
+        reason = f"{type(error).__name__}: {short_line(str(error))}"
         raise DamagedModelError(
             f"{path} is damaged: its parts are inconsistent ({reason})"
         ) from error
@@ -178,7 +179,7 @@ def read_arrays(
 def _view(buffer: Any, entry: dict[str, Any], offset: int) -> Array:
     dtype, shape = plain_dtype(entry["dtype"]), tuple(entry["shape"])
     if any(type(length) is not int or length < 0 for length in shape):
-        raise DamagedModelError(f"an array has the shape {short_repr(shape)}")
+        raise DamagedModelError(f"an array has the shape {short_line(shape)}")
     count = math.prod(shape)
     if offset + count * dtype.itemsize > len(buffer):
         raise DamagedModelError("an array is cut off")
@@ -186,14 +187,3 @@ def _view(buffer: Any, entry: dict[str, Any], offset: int) -> Array:
         return np.empty(shape, dtype)
     flat = np.frombuffer(buffer, dtype, count, offset)
     return flat.reshape(shape, order="F" if entry["fortran"] else "C")
-
-
-def short_repr(value: Any, most: int = 200) -> str:
-    """A value as text in one line, cut off if it is long."""
-    return short_text(" ".join(repr(value).split()), most)
-
-
-def short_text(text: str, most: int = 200) -> str:
-    """The text in one line of printable characters, since a file may come from anybody."""
-    text = "".join(c if c.isprintable() else "?" for c in text[:most])
-    return text if len(text) < most else text[: most - 1] + "…"

@@ -136,7 +136,8 @@ def _shades_of_density(points: Array, color: Any, paper: Any) -> Array:
     scale = colors.LinearSegmentedColormap.from_list(
         "density", [0.45 * base + 0.55 * background, base, strongest]
     )
-    counts, *edges = np.histogram2d(*points.T, bins=int(np.sqrt(len(points) / _POINTS_PER_CELL)))
+    side = int(np.sqrt(len(points) / _POINTS_PER_CELL))
+    counts, *edges = np.histogram2d(points[:, 0], points[:, 1], bins=side)
     cells = (np.searchsorted(e[1:-1], column) for e, column in zip(edges, points.T, strict=True))
     logarithm = np.log(counts[tuple(cells)].clip(1))
     return np.asarray(scale(logarithm / max(logarithm.max(), 1e-12)))

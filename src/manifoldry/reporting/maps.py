@@ -12,7 +12,7 @@ import numpy as np
 
 from manifoldry.exceptions import DominatedCoordinateWarning, ManifoldryWarning, ignoring
 from manifoldry.methods.catalog import USUAL_METHODS, Method, find_method
-from manifoldry.methods.choice import suited_to_size
+from manifoldry.methods.choice import metric_of, suited_to_size
 from manifoldry.metrics import assess, procrustes, stability, unpredictability
 from manifoldry.metrics.assess import Assessment
 from manifoldry.metrics.stability import Stability
@@ -148,7 +148,7 @@ def make_map(
             embedding = np.asarray(model.fit_transform(X), dtype=np.float64)
             seconds = time.perf_counter() - start
             found = assess(X, model if hasattr(model, "embedding_") else embedding, labels,
-                           random_state=options.seed)  # fmt: skip
+                           metric=metric_of(model), random_state=options.seed)  # fmt: skip
             trust = found.per_point["trustworthiness"]
         except Exception as error:  # another method may still succeed
             message = " ".join(str(error).split()) or type(error).__name__
