@@ -99,7 +99,7 @@ def changed_value(rng, header):
     if kind == 0:
         node[key] = rng.choice(NUMBERS)
     elif kind == 7:
-        node[key] = [rng.choice(COPIED)] * rng.choice((1, 100))
+        node[key] = json.loads(json.dumps([rng.choice(COPIED)] * rng.choice((1, 100))))
     elif kind == 1:
         other, at = rng.choice(places(header))
         node[key] = json.loads(json.dumps(other[at]))
