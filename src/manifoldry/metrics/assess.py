@@ -10,7 +10,7 @@ from manifoldry.base.dominant_points import (
     dominated_coordinates,
     takes_n_neighbors,
 )
-from manifoldry.extension.relative_distance import FAR, are_many
+from manifoldry.extension.far_rows import FAR, differ
 from manifoldry.metrics.coranking import CoRanking, RankComparison, compare_ranks
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
@@ -103,10 +103,10 @@ class Assessment:
 
     @property
     def new_rows_differ(self) -> bool | None:
-        """Whether more of the new rows are unlike the training data than chance explains."""
+        """Whether many new rows are unlike the training data, or one by far; not by chance."""
         if self.novelty is None:
             return None
-        return are_many(int((self.novelty > FAR).sum()), len(self.novelty), self.pair.n_rows)
+        return differ(self.novelty, self.pair.n_rows)
 
     @property
     def _sentences(self) -> list[str]:
