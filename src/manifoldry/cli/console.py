@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from manifoldry.util.hints import for_command
+
 
 class Console:
     """Prints for one command, and collects notes and warnings for ``--json``.
@@ -52,7 +54,7 @@ class Console:
 
     def show_warning(self, message: Warning | str, *details: Any) -> None:
         """Print a warning in one line, once; in the place of `warnings.showwarning`."""
-        text = " ".join(str(message).split())
+        text = for_command(" ".join(str(message).split()))
         if text not in self._warnings:
             self._warnings.append(text)
             print(f"manifoldry: warning: {text}", file=sys.stderr, flush=True)
@@ -79,10 +81,10 @@ class Console:
         files = files or {}
         if self.as_json:
             found = {**result, "files": files, "notes": self._notes, "warnings": self._warnings}
-            print(json.dumps(plain(found), indent=2, ensure_ascii=False))
+            print(for_command(json.dumps(plain(found), indent=2, ensure_ascii=False)))
         elif not self.quiet:
             listed = "\n".join(f"{kind}: {file}" for kind, file in files.items())
-            print("\n\n".join(part for part in (text, listed) if part))
+            print("\n\n".join(part for part in (for_command(text), listed) if part))
 
 
 def plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln
 
+from manifoldry.util.hints import POSITION_DISTANCES, ROW_DISTANCES
 from manifoldry.util.typing import Array
 
 FAR = 2.0
@@ -28,23 +29,16 @@ class FarText(NamedTuple):
     follows: str
 
 
-ROW_DISTANCES = (
-    "novelty(X) of the estimator, in a pipeline of its last step, gives the distance of each row"
-)
-POSITION_DISTANCES = (
-    "inverse_transform with return_distance=True of the estimator, in a pipeline of its last step, "
-    "gives the distance of each position"
-)
 UNLIKE_THE_DATA = FarText(
     "rows",
     "unlike the data that the model was fitted on: farther from them than 99 % of the training "
     "rows are from each other",
-    f"Such coordinates are not reliable; {ROW_DISTANCES}",
+    f"Such coordinates are not reliable; {ROW_DISTANCES.python}",
 )
 OFF_THE_MAP = FarText(
     "positions",
     "off the map: farther from the embedded training points than 99 % of these are from each other",
-    f"The data there are extrapolated; {POSITION_DISTANCES}",
+    f"The data there are extrapolated{POSITION_DISTANCES.python}",
 )
 
 
