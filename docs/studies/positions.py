@@ -16,7 +16,8 @@ from sklearn.preprocessing import scale
 
 import manifoldry as mf
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.extension.relative_distance import FAR, RelativeDistance, are_many
+from manifoldry.extension.far_rows import FAR, are_many
+from manifoldry.extension.relative_distance import RelativeDistance
 
 DATA = {
     "digits": load_digits().data,

@@ -48,6 +48,8 @@ def test_assess_has_a_verdict(digits):
     assert "of the new rows are unlike anything the model was fitted on" in unlike.summary
     assert unlike.metrics["unlike_rows"] == (model.novelty(zeros) > 2).mean()
     assert np.array_equal(unlike.novelty, model.novelty(zeros))
+    one_wrong = np.vstack([held[:19], 10 * held[19:20]])
+    assert assess(seen, model, X_new=one_wrong).new_rows_differ
     without = assess(seen, model)
     assert without.new_rows_differ is None
     assert "unlike_rows" not in without.metrics
@@ -220,6 +222,13 @@ def test_a_grid_around_the_map_is_mostly_off_it(mapped):
     grid = np.stack(np.meshgrid(*axes.T), axis=-1).reshape(-1, 2)
     with pytest.warns(NoveltyWarning, match=r"about \d\d% of 900 positions are off the map"):
         mapped.inverse_transform(grid)
+
+
+def test_one_position_of_many_is_reported_if_it_is_very_far_off(mapped):
+    Y = mapped.embedding_[:16].copy()
+    Y[3] = 30 * np.ptp(mapped.embedding_, axis=0)
+    with pytest.warns(NoveltyWarning, match=r"^1 of 16 positions is off the map"):
+        mapped.inverse_transform(Y)
 
 
 def test_nothing_is_measured_if_the_warning_is_ignored(mapped, monkeypatch):

@@ -11,7 +11,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifoldry import PCA
 from manifoldry.exceptions import NoveltyWarning
-from manifoldry.extension.relative_distance import FAR, RelativeDistance, are_many, upper_quantile
+from manifoldry.extension.far_rows import FAR, VERY_FAR, are_many
+from manifoldry.extension.relative_distance import RelativeDistance, upper_quantile
 
 
 @pytest.fixture(name="rng")
@@ -211,6 +212,32 @@ def test_warns_once_and_says_how_many(rng):
     assert len(caught) == 1
     with pytest.warns(NoveltyWarning, match="about 100% of 3000 rows are unlike"):
         distance.warn_if_far(np.full((3000, 3), 50.0))
+
+
+def test_a_single_row_is_reported_if_it_is_very_far(rng):
+    """One of twenty, which as a number could be chance."""
+    distance = RelativeDistance.of_points(rng.normal(size=(300, 3)))
+    rows = np.vstack([np.zeros((19, 3)), [[9.0, 9.0, 9.0]]])
+    largest = distance.of(rows).max()
+    assert largest > VERY_FAR
+    assert not are_many(1, 20, 300)
+    with pytest.warns(NoveltyWarning, match=r"^1 of 20 rows is unlike") as caught:
+        distance.warn_if_far(rows)
+    assert f"distances up to {largest:.3g} (1 is usual" in str(caught[0].message)
+    many = np.repeat(rows[-1:], 10, axis=0)
+    with pytest.warns(NoveltyWarning, match=r"^10 of 10 rows are unlike.* up to"):
+        distance.warn_if_far(many)
+    large = np.vstack([rows[-1:], np.zeros((2999, 3))])
+    with pytest.warns(NoveltyWarning, match=r"^1 of 300 rows, measured of 3000, is unlike"):
+        distance.warn_if_far(large)
+
+
+def test_a_single_row_that_is_not_very_far_may_be_chance(rng, recwarn):
+    distance = RelativeDistance.of_points(rng.normal(size=(300, 3)))
+    rows = np.vstack([np.zeros((19, 3)), [[3.5, 3.5, 0.0]]])
+    assert FAR < distance.of(rows).max() < VERY_FAR
+    distance.warn_if_far(rows)
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("n", [200, 1500])

@@ -243,6 +243,13 @@ def test_integers_booleans_and_missing_values(tmp_path):
     parquet.write_table(rows, tmp_path / "mixed.parquet")
     with pytest.raises(DataFileError, match="row 2, column 'gap' is missing; fill in"):
         read_table(tmp_path / "mixed.parquet")
+    rows = pa.table({"a": [1.0, None, 2.0], "b": [None, None, 3.0], "c": [1.0, 2.0, 3.0]})
+    parquet.write_table(rows, tmp_path / "gaps.parquet")
+    first = (
+        r"row 1, column 'b' is missing \(the first of 3 missing or infinite values, in 2 columns\)"
+    )
+    with pytest.raises(DataFileError, match=first):
+        read_table(tmp_path / "gaps.parquet")
     table = read_table(tmp_path / "mixed.parquet", missing=True)
     np.testing.assert_array_equal(table.X, [[2.0**60, 1, 1], [2, 0, np.nan]])
 

@@ -45,9 +45,21 @@ def test_the_summary_recommends_pca_if_it_is_better(found):
     assert found.gains["rnx_area"].high < 0
 
 
-def test_pca_keeps_as_many_neighbors_as_itself():
-    same = PCA(2).fit_transform(X)[:, ::-1]
-    assert "as many neighbors as PCA" in assess(X, same).summary
+def test_pca_is_not_compared_with_itself():
+    same = 3 * PCA(2).fit_transform(X)[:, ::-1]
+    found = assess(X, same.astype(np.float32))
+    assert found.is_pca
+    assert "PCA" not in str(found)
+    assert found.metrics["rnx_area"] == pytest.approx(found.baseline["rnx_area"], abs=1e-3)
+    jittered = assess(X, same + 0.01 * np.random.default_rng(0).normal(size=same.shape))
+    assert not jittered.is_pca
+    assert "as many neighbors as PCA" in jittered.summary
+
+
+def test_an_estimator_may_have_more_coordinates_than_the_data(recwarn):
+    found = assess(X[:, :2], LaplacianEigenmaps(4).fit(X[:, :2]))
+    assert not [w for w in recwarn if "pass the data first" in str(w.message)]
+    assert found.baseline == {}
 
 
 def test_the_summary_of_good_and_random_embeddings():

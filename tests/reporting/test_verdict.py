@@ -1,5 +1,6 @@
 """The rule for the map to use, on maps with known metrics."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from manifoldry import PCA, TSNE, Isomap
 from manifoldry.methods.choice import MethodChoice
 from manifoldry.reporting.maps import MethodMap
-from manifoldry.reporting.verdict import ChoiceRule, trust_grade
+from manifoldry.reporting.verdict import ChoiceRule, decide, trust_grade
 from manifoldry.util.estimate import Estimate
 
 ESTIMATORS = {"PCA": PCA(), "Isomap": Isomap(), "t-SNE": TSNE()}
@@ -48,6 +49,41 @@ def test_a_map_with_a_serious_flaw_is_not_taken_unless_the_others_are_poor(flaw)
     assert chosen(a_map("t-SNE", 0.30), flawed) == "t-SNE"
     assert chosen(a_map("t-SNE", 0.30, trust=0.7), flawed) == "Isomap"
     assert chosen(a_map("t-SNE", 0.30, dominated=[2]), flawed) == "Isomap"
+
+
+FEW = MethodChoice("pca", "12 rows are too few for another method")
+
+
+def test_pca_is_taken_if_no_other_method_suits_the_data():
+    maps = a_map("PCA", 0.65, trust=0.94, stable="unstable"), a_map("t-SNE", 0.77, trust=0.88)
+    assert chosen(*maps) == "t-SNE"
+    taken, why = ChoiceRule().choose(maps, FEW)
+    assert (taken.name, why) == ("PCA", FEW.reason)
+    without, why = ChoiceRule().choose(maps[1:], FEW)
+    assert without.name == "t-SNE"
+    poor = a_map("PCA", 0.65, trust=0.6), maps[1]
+    assert ChoiceRule().choose(poor, FEW)[0].name == "t-SNE"
+
+
+def test_the_reason_is_not_taken_for_the_column_of_neighbors_kept():
+    best = a_map("Isomap", 0.8), a_map("t-SNE", 0.4)
+    why = ChoiceRule().choose(best, SUITED)[1]
+    assert "R_NX area" in why
+    assert "neighbors" not in why.replace("neighborhoods", "")
+
+
+@pytest.mark.parametrize(
+    ("correlation", "said"),
+    [(0.95, "are in the order"), (0.7, "are roughly in the order"), (0.3, "gaps between them")],
+)
+def test_cautions_agree_with_the_column_of_distances(correlation, said):
+    known = {"neighbor_preservation": 0.6, "continuity": 0.97}
+    best = a_map("t-SNE", 0.6, distance_rank_correlation=correlation, **known)
+    best = replace(best, stability=None)
+    facts = SimpleNamespace(has_dominant_column=False, dominant=None, n_examined=12)
+    verdict = decide([best], SUITED, facts, SimpleNamespace(sizes=[12]), None, False)
+    assert "12 rows are few" in verdict.cautions[0]
+    assert said in verdict.cautions[1]
 
 
 def test_a_map_of_neighbors_only_may_move_as_a_whole():

@@ -45,7 +45,9 @@ def embed(
 ) -> None:
     """Make a map of the data: coordinates, picture, verdict and a reusable model."""
     from manifoldry.cli.embedding import embed_file
+    from manifoldry.cli.methods import only_method
 
+    ctx.params["method"] = only_method(method)
     embed_file(ctx, data)
 
 
@@ -184,7 +186,7 @@ def info(
 def demo(
     ctx: typer.Context,
     output: opt.Output = None,
-    method: opt.MethodName = "tsne",
+    method: opt.DemoMethod = ["tsne"],  # noqa: B006
     components: opt.Coordinates = 2,
     settings: opt.Settings = None,
     picture: opt.Picture = True,
@@ -193,5 +195,7 @@ def demo(
 ) -> None:
     """Embed 1797 handwritten digits that scikit-learn brings, as embed does with a file."""
     from manifoldry.cli.embedding import embed_digits
+    from manifoldry.cli.methods import only_method
 
+    ctx.params["method"] = only_method(method)
     embed_digits(ctx)

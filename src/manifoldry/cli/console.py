@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from manifoldry.util.hints import for_command
 from manifoldry.util.text import printable
 
 
@@ -54,7 +55,7 @@ class Console:
 
     def show_warning(self, message: Warning | str, *details: Any) -> None:
         """Print a warning in one line, once; in the place of `warnings.showwarning`."""
-        text = " ".join(str(message).split())
+        text = for_command(" ".join(str(message).split()))
         if text not in self._warnings:
             self._warnings.append(text)
             print(f"manifoldry: warning: {printable(text)}", file=sys.stderr, flush=True)
@@ -81,10 +82,10 @@ class Console:
         files = files or {}
         if self.as_json:
             found = {**result, "files": files, "notes": self._notes, "warnings": self._warnings}
-            print(json_text(plain(found), indent=2))
+            print(for_command(json_text(plain(found), indent=2)))
         elif not self.quiet:
             listed = "\n".join(f"{kind}: {file}" for kind, file in files.items())
-            print(printable("\n\n".join(part for part in (text, listed) if part)))
+            print(printable("\n\n".join(part for part in (for_command(text), listed) if part)))
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

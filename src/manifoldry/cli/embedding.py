@@ -19,7 +19,7 @@ from manifoldry.cli.inputs import (
     output_path,
     read_prepared,
 )
-from manifoldry.cli.methods import make_estimator, method_named
+from manifoldry.cli.methods import fit_components, make_estimator, method_named
 from manifoldry.cli.picture import draw_map
 from manifoldry.cli.preprocessing import joined
 from manifoldry.cli.run_file import write_run
@@ -55,7 +55,9 @@ def embed_digits(ctx: typer.Context) -> None:
 
 def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
     """Fit a method, and write everything that was asked for."""
-    params, table, X = ctx.params, data.table, data.X
+    table, X = data.table, data.X
+    fit_components(ctx, X.shape[1], console.note)
+    params = ctx.params
     method, reason = _method(params, X, console)
     path = output_path(params, data.file, f"{method.name}.csv")
     estimator = suited_to_size(make_estimator(method, params), table.n, console.note)

@@ -14,7 +14,7 @@ from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.cli.inputs import check_output, output_path, read_prepared
 from manifoldry.cli.map_files import read_map
-from manifoldry.cli.methods import make_estimators
+from manifoldry.cli.methods import fit_components, make_estimators
 from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import Table, write_table
@@ -29,11 +29,13 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
     params = ctx.params
     maps: list[Path] = params["maps"] or []
     names = params["methods"] or (() if maps else USUAL_METHODS)
-    estimators = make_estimators(names, params)
+    make_estimators(names, params)  # a wrong name is reported before the data are read
     with Console.of(params) as console:
         check_output(params, data, PICTURE_FORMATS)
         read = read_prepared(data, params, console)
         path = output_path(params, data, "compare.png")
+        fit_components(ctx, read.X.shape[1], console.note)
+        estimators = make_estimators(names, params)
         embeddings = {
             name: suited_to_size(estimator, read.table.n, console.note)
             for name, estimator in estimators.items()

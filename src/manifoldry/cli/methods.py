@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
+
+import typer
 
 from manifoldry.cli.errors import UsageError
 from manifoldry.methods.catalog import Method, find_method
@@ -17,6 +19,31 @@ def method_named(name: str) -> Method:
         return find_method(name)
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def only_method(names: Sequence[str] | None) -> str | None:
+    """The name that was given, if any; a usage error for several."""
+    if names and len(names) > 1:
+        raise UsageError(
+            f"{len(names)} methods were given ({', '.join(names)}), but a map is made by one; "
+            "name one, or use manifoldry compare for several"
+        )
+    return names[0] if names else None
+
+
+def fit_components(ctx: typer.Context, n_features: int, note: Callable[[str], None]) -> None:
+    """Lower the number of coordinates to that of features unless it was given; say so."""
+    count = ctx.params["components"]
+    if count <= n_features:
+        return
+    source: Any = ctx.get_parameter_source("components")
+    features = "one feature" if n_features == 1 else f"{n_features} features"
+    if source.name == "DEFAULT":
+        ctx.params["components"] = n_features
+        note(f"the map has {n_features} coordinate{'s' * (n_features > 1)}, because the data have "
+             f"{features}; --components sets another number")  # fmt: skip
+    else:
+        note(f"the map has {count} coordinates, although the data have only {features}")
 
 
 def make_estimator(method: Method, options: Mapping[str, Any]) -> Any:

@@ -33,7 +33,12 @@ def _complete_method(typed: str) -> list[str]:
 def _read_run(ctx: typer.Context, path: Path | None) -> Path | None:
     from manifoldry.cli.run_file import read_run  # late: help needs none of it
 
-    return read_run(ctx, path)
+    read = read_run(ctx, path)
+    several = {param.name for param in ctx.command.params if getattr(param, "multiple", False)}
+    for name, value in (ctx.default_map or {}).items():
+        if name in several and isinstance(value, str):
+            ctx.default_map = {**(ctx.default_map or {}), name: [value]}
+    return read
 
 
 Data = Annotated[
@@ -51,7 +56,7 @@ Features = Annotated[
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option("--label", help="A column of labels, kept; the first colors the picture.",
+    typer.Option("--label", help="A column of labels, no feature; the first has the classes.",
                  rich_help_panel=_COLUMNS),
 ]  # fmt: skip
 RowNames = Annotated[
@@ -105,12 +110,20 @@ Coordinates = Annotated[
         "--components", "-d", min=1, help="Number of coordinates.", rich_help_panel=_METHOD
     ),
 ]
+# Lists, although only one method is taken: of an option for one value the last one would be.
 MethodName = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        "--method", "-m", autocompletion=_complete_method,
+        "--method", "-m", metavar="NAME", autocompletion=_complete_method,
         help="See manifoldry methods; by default chosen from the data.",
         rich_help_panel=_METHOD,
+    ),
+]  # fmt: skip
+DemoMethod = Annotated[
+    list[str],
+    typer.Option(
+        "--method", "-m", metavar="NAME", autocompletion=_complete_method,
+        help="See manifoldry methods.", rich_help_panel=_METHOD,
     ),
 ]  # fmt: skip
 MethodNames = Annotated[

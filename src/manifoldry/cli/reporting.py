@@ -8,7 +8,7 @@ import typer
 
 from manifoldry.cli.console import Console
 from manifoldry.cli.inputs import check_output, column_choice, output_path
-from manifoldry.cli.methods import method_named
+from manifoldry.cli.methods import fit_components, method_named
 from manifoldry.cli.run_file import write_run
 from manifoldry.methods.preprocessing import Preprocessing
 from manifoldry.reporting.build import write_report
@@ -28,6 +28,7 @@ def report_file(ctx: typer.Context, data: Path) -> None:
             source = Source.of_file(data, column_choice(params), *text, params["key"])
         for note in source.table.notes:
             console.note(f"{data}: {note}")
+        fit_components(ctx, source.table.X.shape[1], console.note)
         options = MapOptions(params["components"], params["seed"], params["jobs"], params["refits"])
         found = write_report(
             source, path, methods or None, Preprocessing.of(params), options, params["max_rows"],

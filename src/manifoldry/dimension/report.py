@@ -7,6 +7,7 @@ from textwrap import wrap
 from manifoldry.dimension.consensus import Consensus
 from manifoldry.dimension.profile import ScaleProfile
 from manifoldry.dimension.result import Dimension
+from manifoldry.util.hints import LOCAL_DIMENSION, STANDARDIZE, WHERE_IT_VARIES
 from manifoldry.util.typing import Array
 
 _NAME_WIDTH = 24  # characters of the column of method names
@@ -97,7 +98,7 @@ class DimensionReport:
 
 _FOOTNOTE = (
     "Intervals cover sampling error, not the bias due to boundaries, curvature, noise or too few "
-    "points. The attribute per_point holds the local dimension at each point."
+    f"points.{LOCAL_DIMENSION.python}"
 )
 
 
@@ -146,8 +147,8 @@ def _units(consensus: Consensus) -> str:
         f"all {consensus.n_features} columns, so the estimates describe little else"
     )
     return (
-        f"Units: {what}. If the columns have different units, standardize them first, for example "
-        "with sklearn.preprocessing.StandardScaler."
+        f"Units: {what}. If the columns have different units, standardize them first, "
+        f"{STANDARDIZE.python}."
     )
 
 
@@ -257,7 +258,7 @@ def _variation(consensus: Consensus) -> str:
     low, high = consensus.local_range
     return (
         f"The dimension varies from {low:.2g} to {high:.2g} over the data, so no single "
-        "number describes them. Color a plot by per_point to see where; the correlation "
+        f"number describes them. {WHERE_IT_VARIES.python} correlation "
         "dimension mostly describes the densest region."
     )
 

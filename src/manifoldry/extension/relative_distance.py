@@ -6,9 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import betaln
 
 from manifoldry.exceptions import NoveltyWarning, is_ignored, warn
+from manifoldry.extension.far_rows import (
+    FAR_REFERENCES,
+    MOST_REFERENCES,
+    OFF_THE_MAP,
+    UNLIKE_THE_DATA,
+    FarText,
+    differ,
+    far_warning,
+)
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances
@@ -16,28 +24,11 @@ from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import largest_modulus, spread_rows, streaming_blocks
 
-FAR = 2.0
-"""A row is far if its relative distance is above this, as is that of 1 % of the references."""
-
-_FAR_REFERENCES = 0.01  # fraction of the references, each measured without itself, that are far
 _NEAREST = 3  # the distance of a row is its mean distance to this many references
-_MOST = 1000  # references: a model keeps them, and every new row is compared with them
 _MOST_BY_CALLS = 300  # references if the metric is a function that is called for each pair
 _LOCAL = 10  # number of references around a row that determine the local spacing
 _MOST_FOR_A_WARNING = 300  # references of positions, so that the first call takes 1 ms only
 _OVERFLOW = 1e100  # rows larger than the references by this factor are infinitely far
-
-
-_UNLIKE_THE_DATA = (
-    "rows are unlike the data that the model was fitted on: farther from them than 99 % of the "
-    "training rows are from each other. Their coordinates are not reliable; novelty(X) gives the "
-    "distance of each row"
-)
-OFF_THE_MAP = (
-    "positions are off the map: farther from the embedded training points than 99 % of these are "
-    "from each other. The data there are extrapolated; return_distance=True gives the distance of "
-    "each position"
-)
 
 
 class Unit(NamedTuple):
@@ -136,7 +127,7 @@ class RelativeDistance:
 
     @classmethod
     def of_points(
-        cls, X: Matrix, metric: Any = "euclidean", *options: Any, most: int = _MOST
+        cls, X: Matrix, metric: Any = "euclidean", *options: Any, most: int = MOST_REFERENCES
     ) -> "RelativeDistance":
         """Distances from at most `most` rows of `X`; `options` are metric_params and n_jobs."""
         n, most = X.shape[0], _MOST_BY_CALLS if callable(metric) else most
@@ -146,15 +137,15 @@ class RelativeDistance:
     @classmethod
     def of_index(cls, index: NeighborIndex) -> "RelativeDistance":
         """Distances from the points of an index."""
-        if index.n_reference > _MOST:
-            index = index.restrict(spread_rows(index.n_reference, _MOST))
+        if index.n_reference > MOST_REFERENCES:
+            index = index.restrict(spread_rows(index.n_reference, MOST_REFERENCES))
         points: Any = index.points
         return cls(index, _OVERFLOW * largest_modulus(points))
 
     @classmethod
     def of_distances(cls, D: Array) -> "RelativeDistance":
         """Distances from points with distances `D` among them; rows are distances to them."""
-        columns = spread_rows(len(D), _MOST)
+        columns = spread_rows(len(D), MOST_REFERENCES)
         among = D[np.ix_(columns, columns)]
         np.fill_diagonal(among, 0)
         index: NeighborIndex = DenseDistances(len(among))
@@ -192,23 +183,20 @@ class RelativeDistance:
         X: Matrix,
         distances: Array | None = None,
         most: int = 300,
-        message: str = _UNLIKE_THE_DATA,
+        text: FarText = UNLIKE_THE_DATA,
     ) -> None:
-        """Warn if many rows of `X` are far, given their relative distances if they are known.
+        """Warn if many rows of `X` are far, or any is very far.
 
-        Else `most` rows, evenly spaced, are measured, and none if the warning is ignored.
+        Without their relative distances `most` rows, evenly spaced, are measured, and none if the
+        warning is ignored.
         """
         if is_ignored(NoveltyWarning):
             return
         if distances is None:
             distances = self.of(X[spread_rows(X.shape[0], most)])
-        far, total = int((distances > FAR).sum()), len(distances)
-        if not are_many(far, total, self.index.n_reference):
-            return
-        count = f"{far} of {total}"
-        if total < X.shape[0]:
-            count = f"about {far / total:.0%} of {X.shape[0]}"
-        warn(f"{count} {message}", NoveltyWarning)
+        n = self.index.n_reference
+        if differ(distances, n):
+            warn(far_warning(distances, X.shape[0], n, text), NoveltyWarning)
 
 
 @dataclass(frozen=True)
@@ -243,14 +231,14 @@ class DistanceOnMap:
     __getstate__ = state_of_fields
 
     def of(self, Z: Array, *, requested: bool) -> Array | None:
-        """Warn if many positions `Z` are off the map; return their distances if requested."""
+        """Warn if positions `Z` are off the map; return their distances if requested."""
         if requested:
             from_map, distances = self._exact, self._exact.of(Z)
         elif is_ignored(NoveltyWarning):
             return None
         else:
             from_map, distances = self._rough, None
-        from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
+        from_map.warn_if_far(Z, distances, text=OFF_THE_MAP)
         return distances
 
     @cached_property
@@ -294,33 +282,14 @@ def _ratios(spacing: Array, neighbors: IntArray, distances: Array) -> Array:
     return distances[:, :_NEAREST].mean(axis=1) / np.sqrt(local)
 
 
-def are_many(
-    far: int, total: int, n_training: int, *, least: float = 0.05, level: float = 0.01
-) -> bool:
-    """Whether so many far rows are unlikely if they have the distribution of the training rows.
-
-    They must be at least the fraction `least` of all rows, and the probability of as many must be
-    at most `level`. Their number has a beta-binomial distribution, which allows for the error of
-    estimating which distance 1 % of the training rows exceed.
-    """
-    if far < max(1, least * total):
-        return False
-    n = min(n_training, _MOST) + 1
-    a, b, count = _FAR_REFERENCES * n, (1 - _FAR_REFERENCES) * n, np.arange(far, total + 1)
-    log_choices = -np.log(total + 1) - betaln(count + 1, total - count + 1)
-    log_probability = log_choices + betaln(count + a, total - count + b) - betaln(a, b)
-    # For a single far row the two are equal but for rounding.
-    return bool(np.exp(log_probability).sum() <= level * (1 + 1e-9))
-
-
 def upper_quantile(values: Array) -> float:
     """The value that 1 % exceed; beyond the largest one if there are fewer than 100.
 
     Then the largest excess over the median is extrapolated by an exponential tail.
     """
     n, median = len(values), float(np.median(values))
-    rank = int(_FAR_REFERENCES * (n + 1))
+    rank = int(FAR_REFERENCES * (n + 1))
     if rank >= 1:
         return float(np.sort(values)[-rank])
-    factor = np.log(0.5 / _FAR_REFERENCES) / np.log(0.5 * (n + 1)) if n > 2 else np.inf
+    factor = np.log(0.5 / FAR_REFERENCES) / np.log(0.5 * (n + 1)) if n > 2 else np.inf
     return median + (float(values.max()) - median) * min(factor, 10.0)

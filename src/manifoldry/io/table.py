@@ -69,28 +69,41 @@ class Table:
 
 
 def check_finite(table: Table, missing: bool = False) -> None:
-    """Raise DataFileError that names the first missing or infinite cell.
+    """Raise DataFileError that names the first missing or infinite cell, and how many there are.
 
     With `missing`, missing values are accepted, and infinite ones are not.
     """
     values = table.X.data if hasattr(table.X, "nnz") else table.X
+    first, counts = None, np.zeros(values.shape[1:], dtype=int)
     for start in range(0, len(values), 65_536):
         block = values[start : start + 65_536]
         wrong = np.isinf(block) if missing else ~np.isfinite(block)
-        if wrong.any():
+        if first is None and wrong.any():
             if values.ndim == 1:
                 raise DataFileError("the sparse matrix has missing or infinite values")
-            i, j = (int(v) for v in np.argwhere(wrong)[0])
-            name = f"column {j + 1}" if table.names is None else f"column {table.names[j]!r}"
-            cell = values[start + i, j]
-            if np.isnan(cell):
-                what, first = "is missing", "fill in missing values with --impute median"
-            else:
-                what, first = "is infinite", "mend the file"
-            raise DataFileError(
-                f"the value in {table.row_name(start + i)}, {name} {what}; {first}, or leave the "
-                "column out with --drop"
-            )
+            first = np.argwhere(wrong)[0] + (start, 0)
+        counts += wrong.sum(axis=0)
+    if first is not None:
+        raise DataFileError(_wrong_cell(table, int(first[0]), int(first[1]), counts))
+
+
+def _wrong_cell(table: Table, i: int, j: int, counts: Column) -> str:
+    """What is wrong with the first cell, given the number of such cells by column."""
+    name = f"column {j + 1}" if table.names is None else f"column {table.names[j]!r}"
+    X: Any = table.X
+    if np.isnan(X[i, j]):
+        what, remedy = "is missing", "fill in missing values with --impute median"
+    else:
+        what, remedy = "is infinite", "mend the file"
+    total, columns = int(counts.sum()), int((counts > 0).sum())
+    others = ""
+    if total > 1:
+        where = "this column" if columns == 1 else f"{columns} columns"
+        others = f" (the first of {total} missing or infinite values, in {where})"
+    return (
+        f"the value in {table.row_name(i)}, {name} {what}{others}; {remedy}, or leave the "
+        f"column{'s' * (columns > 1)} out with --drop"
+    )
 
 
 def first_label(table: Table) -> tuple[str | None, Any]:

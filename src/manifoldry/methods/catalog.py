@@ -54,7 +54,7 @@ METHODS = tuple(
         ("laplacian-eigenmaps", "LaplacianEigenmaps", "clusters, or a coarse shape"),
         ("nonredundant", "NonRedundant", "laplacian-eigenmaps whose coordinates do not repeat "
          "each other"),
-        ("tsne", "TSNE", "clusters, for a picture; their sizes and distances mean little"),
+        ("tsne", "TSNE", "clusters, for a picture; their sizes and distances often mean little"),
         ("elastic-embedding", "ElasticEmbedding", "clusters, and the manifolds within them"),
         ("sne", "SNE", "as tsne, with Gaussian kernels"),
         ("symmetric-sne", "SymmetricSNE", "as sne, with joint probabilities"),
@@ -65,12 +65,20 @@ METHODS = tuple(
 # Methods that are compared if none is named.
 USUAL_METHODS = ("pca", "laplacian-eigenmaps", "isomap", "tsne")
 
+# Methods of other packages that a user may look for.
+_ELSEWHERE = {"umap", "densmap", "trimap", "pacmap", "localmap", "phate", "forceatlas2"}
+
 
 def find_method(name: str) -> Method:
     """The method of a name, in any spelling; a ValueError suggests a similar one."""
     spelled = {_letters(m.name): m for m in METHODS}
     spelled |= {_letters(m.class_name): m for m in METHODS} | {"mds": spelled["classicalmds"]}
     found = spelled.get(_letters(name))
+    if found is None and _letters(name) in _ELSEWHERE:
+        raise ValueError(
+            f"{name!r} is no method of manifoldry; tsne has the same purpose, and "
+            "`manifoldry assess` judges a map that another package has made"
+        )
     if found is None:
         close = get_close_matches(_letters(name), spelled, n=1)
         hint = f"did you mean {spelled[close[0]].name}?" if close else "see manifoldry methods"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 _FEW_ROWS = 20
+_FEW_FEATURES = 2
 _SAMPLE = 1500  # rows from which the dimension and the number of clusters are estimated
 # Rows from which Isomap uses landmarks: before, its matrix of distances takes less than 200 MB.
 _LANDMARKS_FROM = 5000
@@ -27,7 +28,7 @@ class MethodChoice(NamedTuple):
 def default_method(X: Any, seed: int) -> MethodChoice:
     """The method for data, decided from a sample of them; see `choose_method`."""
     n, n_features = X.shape
-    if _are_few(n, n_features):  # then nothing has to be estimated
+    if n < _FEW_ROWS or n_features <= _FEW_FEATURES:  # then nothing has to be estimated
         return choose_method(n, n_features, 1, None)
     from manifoldry import NeighborGraph, estimate_dimension
     from manifoldry.exceptions import ManifoldryWarning, ignoring
@@ -50,10 +51,11 @@ def choose_method(n: int, n_features: int, n_clusters: int, dimension: int | Non
     their shape, the number of connected components, and the dimension, None if too few rows
     differ to estimate it.
     """
-    if _are_few(n, n_features):
-        return MethodChoice(
-            "pca", f"{n} rows of {n_features} features are too few for another method"
-        )
+    if n < _FEW_ROWS:
+        return MethodChoice("pca", f"{n} rows are too few for another method")
+    if n_features <= _FEW_FEATURES:
+        count = "one feature" if n_features == 1 else f"{n_features} features"
+        return MethodChoice("pca", f"data of {count} need no other method")
     if dimension is None:
         return MethodChoice("pca", "too few rows differ from each other for another method")
     if n_clusters == 1 and dimension <= 2:
@@ -66,13 +68,7 @@ def choose_method(n: int, n_features: int, n_clusters: int, dimension: int | Non
         if n_clusters > 1
         else f"the data have about {dimension} dimensions"
     )
-    return MethodChoice(
-        "tsne", f"{what}, and it shows clusters; their sizes and distances mean little"
-    )
-
-
-def _are_few(n: int, n_features: int) -> bool:
-    return n < _FEW_ROWS or n_features <= 2
+    return MethodChoice("tsne", f"{what}, and it shows clusters and which rows are neighbors")
 
 
 def suited_to_size(estimator: Any, n: int, note: Callable[[str], None]) -> Any:

@@ -10,7 +10,7 @@ from manifoldry.base.dominant_points import (
     dominated_coordinates,
     takes_n_neighbors,
 )
-from manifoldry.extension.relative_distance import FAR, are_many
+from manifoldry.extension.far_rows import FAR, differ
 from manifoldry.metrics.coranking import CoRanking, RankComparison, compare_ranks
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
@@ -21,6 +21,7 @@ from manifoldry.metrics.pair import (
     sample_points,
 )
 from manifoldry.metrics.preservation import NeighborRanks
+from manifoldry.metrics.procrustes import procrustes
 from manifoldry.metrics.shepard import Shepard, shepard_of
 from manifoldry.metrics.summary import (
     DEFAULT_THRESHOLDS,
@@ -36,6 +37,8 @@ from manifoldry.util.array_like import labels_of
 from manifoldry.util.cached import cached_property
 from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
+
+_SAME = 1e-4  # relative difference of embeddings that are equal but for single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,9 @@ class Assessment:
         Distance of each row of `X_new` from the training data; None without it.
     has_neighbors : bool
         Whether the embedding is that of a model with the parameter ``n_neighbors``.
+    is_pca : bool
+        Whether the embedding is that of PCA, up to rotation and scale; then nothing is written
+        about a comparison of the two.
     """
 
     metrics: dict[str, Estimate]
@@ -85,6 +91,7 @@ class Assessment:
     thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
     novelty: Array | None = None
     has_neighbors: bool = False
+    is_pca: bool = False
 
     @property
     def embedding(self) -> Array:
@@ -103,17 +110,17 @@ class Assessment:
 
     @property
     def new_rows_differ(self) -> bool | None:
-        """Whether more of the new rows are unlike the training data than chance explains."""
+        """Whether many new rows are unlike the training data, or one by far; not by chance."""
         if self.novelty is None:
             return None
-        return are_many(int((self.novelty > FAR).sum()), len(self.novelty), self.pair.n_rows)
+        return differ(self.novelty, self.pair.n_rows)
 
     @property
     def _sentences(self) -> list[str]:
         return summarize(
             AssessmentResults(
                 self.metrics,
-                self.gains,
+                {} if self.is_pca else self.gains,
                 self.pair.n,
                 isinstance(self.pair.X, NeighborGraph),
                 self.dominated_coordinates,
@@ -128,7 +135,8 @@ class Assessment:
             f"Embedding of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates; data: "
             f"{self.data_description}; neighborhoods of {self.n_neighbors}"
         )
-        return "\n".join([head, "", *table(self.metrics, self.baseline), "", *self._sentences])
+        baseline = {} if self.is_pca else self.baseline
+        return "\n".join([head, "", *table(self.metrics, baseline), "", *self._sentences])
 
     __repr__ = __str__
 
@@ -252,6 +260,7 @@ def assess(
         describe_data(X, pair),
         novelty=novelty,
         has_neighbors=takes_n_neighbors(embedding),
+        is_pca=pca is not None and procrustes(pca.Y, pair.Y).error < _SAME,
     )
 
 

@@ -83,7 +83,8 @@ class DataEmbeddingPair:
             )
         Y = read_array(Y[embedded_rows], "embedding", dtype=np.float64)
         pair = cls(data, Y, metric, embedded_rows, n_rows)
-        if Y.shape[1] > data.shape[1]:
+        # The embedding of a fitted estimator cannot have been taken for the data.
+        if Y.shape[1] > data.shape[1] and not hasattr(embedding, "embedding_"):
             warn(
                 f"the embedding has {Y.shape[1]} columns, more than the {data.shape[1]} of the "
                 "data; pass the data first, then the embedding",

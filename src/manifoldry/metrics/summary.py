@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from manifoldry.base.dominant_points import DominatedCoordinate, dominance_remedy
 from manifoldry.util.estimate import Estimate
+from manifoldry.util.hints import ALONG_GRAPH, REDUNDANT, WHICH_POINTS
 
 Metrics = dict[str, Estimate]
 
@@ -65,7 +66,7 @@ class AssessmentResults(NamedTuple):
 
     metrics: Metrics
     gains: Metrics
-    """Mean difference to the PCA embedding, point by point."""
+    """Mean difference to the PCA embedding, point by point; empty if it is that embedding."""
     n: int
     along_graph: bool
     """Whether distances in the data are shortest paths along a graph."""
@@ -159,7 +160,7 @@ def _neighbors(results: AssessmentResults) -> Iterator[str]:
         yield (
             f"{untrustworthy:.0%} of the points have a trustworthiness below "
             f"{thresholds.point_trustworthiness}, because many of their neighbors are far from "
-            "them in the data: per_point['trustworthiness'] shows which points."
+            f"them in the data{WHICH_POINTS.python}."
         )
     continuity = _grade(metrics["continuity"], thresholds.neighbors)
     yield (
@@ -201,18 +202,14 @@ def _distances(results: AssessmentResults) -> Iterator[str]:
         "Large distances can be compared.",
         "Large distances are roughly in the right order.",
         "Large distances and the relative positions of clusters are not preserved"
-        + (
-            "."
-            if results.along_graph
-            else "; pass NeighborGraph.build(X) as X to compare with geodesic distances instead."
-        ),
+        + ("." if results.along_graph else f"{ALONG_GRAPH.python}."),
     )[grade]
 
 
 def _coordinates(results: AssessmentResults) -> Iterator[str]:
     if results.metrics.get("unpredictability", 1.0) < results.thresholds.redundant:
         yield (
-            "A coordinate is almost a function of those before it: use NonRedundant, or fewer "
+            f"A coordinate is almost a function of those before it: {REDUNDANT.python}, or fewer "
             "coordinates."
         )
 
@@ -234,7 +231,7 @@ def _shapes(results: AssessmentResults) -> Iterator[str]:
         yield (
             "Some regions are drawn "
             + (f"{magnification:.0f} times" if finite else "far")
-            + " larger than others of the same size in the data: do not compare sizes and gaps."
+            + " larger than others of the same size in the data: do not compare sizes."
         )
 
 

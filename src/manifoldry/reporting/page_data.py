@@ -9,6 +9,7 @@ from typing import NamedTuple
 from manifoldry.reporting.html import Html, bullets, element, html_table
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.words import FILLED_IN, and_more, counted
+from manifoldry.util.hints import for_page
 
 _LISTED = 10  # rows or columns in a list
 
@@ -212,9 +213,9 @@ def _connections(results: Results) -> Iterator[str]:
 
 
 def _plainly(reason: str) -> str:
-    """A reason without its hint for Python, and with large numbers written out."""
+    """A reason without hints for Python, and with large numbers written out."""
     written = re.sub(r"\d\.\de\+\d\d", lambda found: f"{float(found[0]):.0f}", reason)
-    return written.replace("Color a plot by per_point to see where; the", "The")
+    return for_page(written)
 
 
 def _folded(title: str, *parts: Html) -> Html:

@@ -15,6 +15,7 @@ from manifoldry.reporting.maps import MethodMap
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.verdict import trust_grade
 from manifoldry.reporting.words import and_more
+from manifoldry.util.hints import for_page
 
 _WORST = 6  # rows of a map that are listed as least trustworthy
 _HELP = (
@@ -226,14 +227,9 @@ def _region(results: Results, each: MethodMap) -> list[str]:
 
 
 def _sentences(each: MethodMap) -> list[str]:
-    """The summary of an assessment without its hints for Python, and PCA without PCA."""
+    """The summary of an assessment without its hints for Python."""
     assert each.assessment is not None
-    summary = each.assessment.summary
-    if each.name == "PCA":
-        summary = summary.replace(" It keeps as many neighbors as PCA.", "")
-    plain = re.sub(r"(: per_point\[[^]]*\] shows which points|; pass NeighborGraph[^.]*\.build"
-                   r"\(X\)[^.]*)\.", ".", summary)  # fmt: skip
-    found = re.split(r"(?<=\.) (?=[A-Z0-9])", plain)
+    found = re.split(r"(?<=\.) (?=[A-Z0-9])", for_page(each.assessment.summary))
     # Rows are named by `_dominating`; here they have numbers.
     return [text for text in found if not re.match("Coordinates? [0-9]|Remedy:", text)]
 

@@ -15,6 +15,8 @@ _WITHOUT_NEIGHBORS = ("PCA", "ClassicalMDS", "KernelPCA")
 # Methods that draw sizes of clusters, and gaps between them, as the optimization has them.
 _NEIGHBORS_ONLY = ("TSNE", "SNE", "SymmetricSNE", "ElasticEmbedding")
 
+_LARGEST = "averaged over neighborhoods of all sizes it is closest to the data (R_NX area)"
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -46,7 +48,7 @@ class ChoiceRule:
     Of the maps that are neither dominated by few rows, redundant nor unstable (of all maps if
     only poor ones are left), it takes the method that suits such data if it keeps nearly as many
     neighbors as the best map, else the best; and PCA if that keeps no more neighbors than PCA, by
-    the test of `assess`.
+    the test of `assess`. PCA is also taken if no other method suits the data, such as a few rows.
 
     Parameters
     ----------
@@ -62,10 +64,14 @@ class ChoiceRule:
         sound = [each for each in usable if not _flaws(each)] or usable
         if all(trust_grade(each) == "poor" for each in sound):
             sound = [each for each in usable if trust_grade(each) != "poor"] or sound
+        reliable = [each for each in usable if trust_grade(each) != "poor"] or usable
+        for each in reliable:
+            if each.method == suited.method == "pca":
+                return each, suited.reason
         best = max(sound, key=_area)
-        chosen, why = best, "it keeps most neighbors of all maps"
+        chosen, why = best, f"{_LARGEST} of all maps"
         if len(sound) < len(usable):
-            why = "of the maps without a serious flaw it keeps most neighbors"
+            why = f"{_LARGEST} of the maps without a serious flaw"
         elif len(usable) == 1:
             why = "it is the only map here"
         for each in sound:
@@ -73,7 +79,10 @@ class ChoiceRule:
                 chosen, why = each, suited.reason
         for each in sound:
             if each.name == "PCA" and chosen is not each and not _gains(chosen):
-                return each, f"it keeps as many neighbors as {chosen.name}, and is simpler"
+                return each, (
+                    f"it is simpler than {chosen.name}, which is not clearly better in neighbors "
+                    "kept or R_NX area"
+                )
         return chosen, why
 
 
@@ -114,8 +123,8 @@ def decide(
             f"Column {column} has {part:.1%} of the variance, so the maps show little else. If the "
             "units differ, make the report again with --scale (in Python scale=True)."
         )
-    cautions = tuple(_cautions(chosen, graph, dimension))
-    return Verdict(name, grade, headline, tuple(reasons), cautions)
+    cautions = [*_few_rows(facts.n_examined), *_cautions(chosen, graph, dimension)]
+    return Verdict(name, grade, headline, tuple(reasons), tuple(cautions))
 
 
 def trust_grade(each: MethodMap) -> str:
@@ -170,6 +179,25 @@ def _reasons(each: MethodMap, why: str) -> Iterator[str]:
         )
 
 
+def _few_rows(n: int) -> Iterator[str]:
+    if n < LIMITS.few_points:
+        yield f"{n} rows are few: take all of this as a rough indication."
+
+
+def _meaningless(correlation: float) -> str:
+    """What has no meaning on a map of a method that keeps neighbors only."""
+    if correlation < LIMITS.rank_correlation[1]:
+        return (
+            "Sizes of clusters, gaps between them and the directions of the axes mean nothing; "
+            "only which rows are close does."
+        )
+    order = "in" if correlation >= LIMITS.rank_correlation[0] else "roughly in"
+    return (
+        "Sizes of clusters and the directions of the axes mean nothing. Large distances are "
+        f"{order} the order of those in the data, which this method does not ensure."
+    )
+
+
 def _cautions(
     each: MethodMap, graph: GraphFacts, dimension: DimensionReport | None
 ) -> Iterator[str]:
@@ -192,13 +220,10 @@ def _cautions(
 
 
 def _distance_cautions(each: MethodMap) -> Iterator[str]:
-    if _keeps_neighbors_only(each):
-        yield (
-            "Sizes of clusters, gaps between them and the directions of the axes mean nothing; "
-            "only which rows are close does."
-        )
-        return
     correlation = each.metrics["distance_rank_correlation"]
+    if _keeps_neighbors_only(each):
+        yield _meaningless(correlation)
+        return
     good, fair = LIMITS.rank_correlation
     if correlation < fair:
         yield "Large distances and the relative positions of clusters are not preserved."

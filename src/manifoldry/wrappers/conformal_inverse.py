@@ -25,11 +25,8 @@ from manifoldry.base.dominant_points import (
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, ignoring, warn
-from manifoldry.extension.relative_distance import (
-    OFF_THE_MAP,
-    RelativeDistance,
-    distance_by_estimator,
-)
+from manifoldry.extension.far_rows import OFF_THE_MAP
+from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
 from manifoldry.util.checks import as_generator
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
@@ -280,7 +277,7 @@ class ConformalInverse(
             data = np.asarray(self.estimator_.inverse_transform(X))
         Z = np.asarray(X, dtype=np.float64)
         distances = self._distance_from_map.of(Z) if return_distance else None
-        self._distance_from_map.warn_if_far(Z, distances, message=OFF_THE_MAP)
+        self._distance_from_map.warn_if_far(Z, distances, text=OFF_THE_MAP)
         return data if distances is None else (data, distances)
 
     def inverse_with_radius(self, X: Any) -> InverseWithRadius:
