@@ -59,7 +59,7 @@ def test_warnings_about_rows_and_positions_are_for_the_command(said):
     assert not [words for words in PYTHON if words in text]
     Y = read_table("wine-pca.csv").X[:16].copy()
     Y[0] *= 100
-    write_rows("positions.csv", Y, ["pca1", "pca2"])
+    write_rows("positions.csv", Y, ["pca0", "pca1"])
     text = said("inverse", "wine-pca.model", "positions.csv")
     assert "warning: 1 of 16 positions is off the map" in text
     assert "The data there are extrapolated\n" in text

@@ -138,11 +138,15 @@ def test_transform_finds_columns_by_name(run, folder):
 
 def test_inverse_needs_the_coordinates(run, folder):
     run("embed", "iris.csv", "-m", "pca", "--no-picture", "--no-assess")
-    (folder / "z.csv").write_text("pca2,pca1,score\n0,1,5\n0,2,6\n")
-    run("inverse", "iris-pca.model", "z.csv", "-o", "back.csv")
     model = manifoldry.load("iris-pca.model")
-    expected = model.inverse_transform(np.array([[1.0, 0.0], [2.0, 0.0]]))
-    np.testing.assert_allclose(read_table("back.csv").X, expected)
+    positions = np.array([[1.0, 0.0], [2.0, 0.0]])
+    expected = np.column_stack(model.inverse_transform(positions, return_distance=True))
+    for text in "pca1,pca0,score\n0,1,5\n0,2,6\n", "pca1,pca0\n0,1\n0,2\n", "x,y\n1,0\n2,0\n":
+        (folder / "z.csv").write_text(text)
+        run("inverse", "iris-pca.model", "z.csv", "-o", "back.csv")
+        back = read_table("back.csv")
+        np.testing.assert_allclose(back.X, expected)
+        assert back.names[-1] == "distance_from_map"
     (folder / "z.csv").write_text("a,b,c\n0,1,5\n0,2,6\n")
     _, err = run("inverse", "iris-pca.model", "z.csv", code=1)
     assert "3 columns of numbers, but the map of this model has 2" in err[-1]
@@ -410,7 +414,7 @@ def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder, ctrl_c):
     assert result["interrupted"]
     assert read_table("iris-tsne-interrupted.csv").X.shape == (150, 2)
     assert manifoldry.load("iris-tsne-interrupted.model").n_iter_ <= 41
-    assert "the map so far is in iris-tsne-interrupted.csv" in result["notes"][-1]
+    assert "the map so far is in iris-tsne-interrupted.csv" in result["warnings"][-1]
     assert not list(folder.glob("iris-tsne.*"))  # where complete files would be
     options = tomllib.loads((folder / "iris-tsne-interrupted.run.toml").read_text())
     assert options["output"] == "iris-tsne.csv"

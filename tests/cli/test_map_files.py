@@ -47,7 +47,7 @@ def test_labels_and_novelty_in_a_map_are_no_coordinates(run):
     run(*EMBED)
     pca = manifoldry.PCA(2).fit_transform(X)
     _, err = run(*ASSESS)
-    assert "map.csv: the coordinates are 'pca1', 'pca2'" in err
+    assert "map.csv: the coordinates are 'pca0', 'pca1'" in err
     assert metrics(run, *ASSESS) == expected(pca)
     run("transform", "map.model", "data.csv", "--label", "digit", "-o", "map.csv")
     assert metrics(run, *ASSESS) == expected(pca)
@@ -69,8 +69,8 @@ def test_columns_of_a_map_from_elsewhere(run, folder):
         in run(*ASSESS, "--map-columns", 'u,v,"w,1",digit,novelty')[1]
     )
     assert "did you mean 'v'?" in run(*ASSESS, "--map-columns", "vv", code=1)[1][-1]
-    write(folder / "map.csv", "pca1,tsne1,tsne2", X[:, :3])
-    assert "columns of several maps (pca1, tsne1)" in run(*ASSESS, code=1)[1][-1]
+    write(folder / "map.csv", "pca0,tsne0,tsne1", X[:, :3])
+    assert "columns of several maps (pca0, tsne0)" in run(*ASSESS, code=1)[1][-1]
     write(folder / "map.csv", "digit,novelty", X[:, :2])
     assert "has no coordinates, only digit, novelty" in run(*ASSESS, code=1)[1][-1]
 

@@ -33,7 +33,8 @@ def test_transform_leaves_the_files_of_embed(run, folder):
     assert {file.name: file.read_bytes() for file in folder.glob("d-pca.*")} == before
     assert options(folder / "d-pca-placed.run.toml")["command"] == "transform"
     placed = read_table("d-pca-placed.csv")
-    assert placed.names == ("pca1", "pca2", "novelty")
+    assert placed.names == ("pca0", "pca1", "novelty")
+    assert (folder / "d-pca-placed.png").exists()
 
 
 def test_a_run_file_of_another_command_stays(run, folder):
@@ -83,8 +84,8 @@ def test_run_files_have_the_names_of_options(run, folder):
     run("embed", "--run", "map.run.toml", "-o", "again.csv")
     assert (folder / "again.csv").read_bytes() == (folder / "map.csv").read_bytes()
     assert not (folder / "again.model").exists()
-    run("assess", "named.csv", "map.csv", "-o", "points.csv", "--map-columns", "pca1,pca2")
-    assert options(folder / "points.run.toml")["map-columns"] == ["pca1,pca2"]
+    run("assess", "named.csv", "map.csv", "-o", "points.csv", "--map-columns", "pca0,pca1")
+    assert options(folder / "points.run.toml")["map-columns"] == ["pca0,pca1"]
     run("assess", "--run", "points.run.toml")
 
 

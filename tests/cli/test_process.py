@@ -194,7 +194,7 @@ def test_a_killed_process_leaves_the_previous_map(tmp_path):
     assert run.returncode == -signal.SIGKILL
     assert path.read_text() == "the previous map"
     assert main([*arguments, "-o", str(path)]) == 0  # what was left is in nobody's way
-    assert path.read_text().startswith('"pca1","pca2"')
+    assert path.read_text().startswith('"pca0","pca1"')
 
 
 def test_ctrl_c_keeps_the_map_so_far(tmp_path):

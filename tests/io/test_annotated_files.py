@@ -61,7 +61,7 @@ def test_entries(path, cells):
     assert log.names == tuple("ABCDE")
     components = read_table(path, ColumnChoice(labels=("depth",)), key="X_pca")
     np.testing.assert_array_equal(components.X, cells.obsm["X_pca"])
-    assert components.names == ("pca1", "pca2", "pca3")
+    assert components.names == ("pca0", "pca1", "pca2")
     np.testing.assert_array_equal(components.labels["depth"], np.arange(12))
     assert read_table(path, ColumnChoice(features=["C", "A"], drop=["A"])).names == ("C",)
     graph = read_table(path, key="distances", graph=True)

@@ -482,7 +482,7 @@ def test_maps_there_and_back(tmp_path, suffix):
     path = write_map(tmp_path / f"map.{suffix}", Y, table, method="tsne")
     again = read_table(path)
     np.testing.assert_array_equal(again.X, Y)
-    assert again.names == ("tsne1", "tsne2")
+    assert again.names == ("tsne0", "tsne1")
     assert list(again.ids) == list("abcd")
     assert list(again.labels["species"]) == [0, 0, 1, 1]
 
@@ -534,3 +534,27 @@ def test_a_failed_write_leaves_the_previous_file(tmp_path, monkeypatch):
         write_table(tmp_path / "x.csv", Table(-X))
     assert (tmp_path / "x.csv").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_a_few_texts_among_numbers_are_named(tmp_path):
+    lines = ["name;height;width", *(f"n{i};{i},5;{i},25" for i in range(40))]
+    lines[4] = "n3;unknown;3,25"
+    lines[9] = "n8;#NV;8,25"
+    lines[20] = "n19;5.408,00;1,5"
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    table = read_table(tmp_path / "a.csv")
+    assert table.names == ("width",)
+    assert table.X[3] == 3.25
+    note = "column 'height' is left out, since it has text in 2 of 40 rows, first in row 4 "
+    assert any(each.startswith(f"{note}('unknown')") for each in table.notes)
+    lines[4], lines[20] = "n3;3,5;3,25", "n19;5,408;1,5"
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.raises(DataFileError, match="missing"):
+        read_table(tmp_path / "a.csv")  # what a spreadsheet writes for a missing value
+
+
+def test_x_and_y_are_coordinates(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n" + "\n".join(f"{i},{i % 3}" for i in range(30)))
+    assert read_table(tmp_path / "a.csv").names == ("x", "y")
+    (tmp_path / "a.csv").write_text("a,y\n" + "\n".join(f"{i},{i % 3}" for i in range(30)))
+    assert list(read_table(tmp_path / "a.csv").labels) == ["y"]

@@ -63,6 +63,7 @@ def transform(
     delimiter: opt.Delimiter = None,
     header: opt.Header = None,
     key: opt.Key = None,
+    picture: opt.Picture = True,
     run: opt.RunFile = None,
 ) -> None:
     """Give new data coordinates on the map of a model, without changing the map."""

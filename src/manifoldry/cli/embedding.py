@@ -74,7 +74,7 @@ def _embed(ctx: typer.Context, data: PreparedData, console: Console) -> None:
         "interrupted": fit.interrupted,
     }
     if fit.interrupted:
-        console.note(f"interrupted: the map so far is in {files['map']}")
+        console.show_warning(f"interrupted: the map so far is in {files['map']}")
         console.finish(result, files=files)
         raise InterruptedFitError
     found = _assessment(fit.model, X, table, params["seed"], console) if params["verdict"] else None

@@ -58,7 +58,7 @@ def _read(path: Path, choice: ColumnChoice, table: Table, params: Mapping[str, A
 
 def coordinate_names(method: str, count: int) -> list[str]:
     """Names of the columns in a map of a method, as `write_map` writes them."""
-    return [f"{method}{j + 1}" for j in range(count)]
+    return [f"{method}{j}" for j in range(count)]
 
 
 def with_columns(table: Table, names: Sequence[str]) -> Table:
@@ -73,7 +73,7 @@ def _coordinates(path: Path, names: Sequence[str], table: Table) -> list[str]:
     maps = []
     for method in (*(method.key for method in METHODS), "embedding"):
         count = 0
-        while f"{method}{count + 1}" in names:
+        while f"{method}{count}" in names:
             count += 1
         maps += [coordinate_names(method, count)] if count else []
     if len(maps) > 1:

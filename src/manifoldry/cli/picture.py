@@ -34,6 +34,16 @@ def draw_map(
     return save_figure(path, ax.figure)
 
 
+def draw_placed(path: Path, embedding: Any, placed: Any, title: str) -> Path:
+    """Draw new points on a map."""
+    without_screen()
+    from manifoldry.plotting import plot_embedding
+
+    components = (0, 1) if embedding.shape[1] > 3 else None
+    ax = plot_embedding(embedding, new_embedding=placed, title=title, components=components)
+    return save_figure(path, ax.figure)
+
+
 def save_figure(path: Path, figure: Any, dpi: int = 150) -> Path:
     """Write a figure in the format of the suffix."""
     import matplotlib.pyplot as plt

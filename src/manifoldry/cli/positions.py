@@ -12,6 +12,7 @@ import typer
 from manifoldry.cli.console import Console
 from manifoldry.cli.inputs import check_output, output_path, read_input
 from manifoldry.cli.map_files import coordinate_names, with_columns
+from manifoldry.cli.picture import draw_placed
 from manifoldry.cli.preprocessing import decoded, divided, prepared
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, load, read_info, write_map, write_table
@@ -35,8 +36,13 @@ def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
             X = prepared(steps, table.X)
             embedding = last.transform(X)
         computed = _computed(table, last, X, console)
-        write_map(path, embedding, table, method=method, computed=computed)
-        _finish(ctx, console, path, table.n)
+        files = {"rows": write_map(path, embedding, table, method=method, computed=computed)}
+        if ctx.params["picture"]:
+            title = f"{table.n} rows on the map of {model.name}"
+            picture = path.with_name(f"{path.stem.removesuffix('-placed')}-placed.png")
+            with console.working("drawing the picture"):
+                files["picture"] = draw_placed(picture, last.embedding_, embedding, title)
+        _finish(ctx, console, files, path, table.n)
 
 
 def _computed(table: Table, model: Any, X: Any, console: Console) -> dict[str, Column]:
@@ -57,11 +63,11 @@ def invert_file(ctx: typer.Context, model: Path, map_file: Path) -> None:
         table = _positions(ctx, map_file, fitted, training, console)
         path = output_path(ctx.params, map_file, "inverse.csv")
         with console.working(f"computing {table.n} rows"):
-            X = decoded(fitted, table.X)
+            X, distance = decoded(fitted, table.X)
         names = training.get("feature_names")
-        found = replace(table, X=X, names=None if names is None else tuple(names))
-        write_table(path, found)
-        _finish(ctx, console, path, table.n)
+        labels = {**table.labels, "distance_from_map": distance}
+        found = replace(table, X=X, names=None if names is None else tuple(names), labels=labels)
+        _finish(ctx, console, {"rows": write_table(path, found)}, path, table.n)
 
 
 def _positions(
@@ -71,7 +77,7 @@ def _positions(
     count = int(divided(model)[1].embedding_.shape[1])
     table: Table = read_input(path, ctx.params, console)
     usual = coordinate_names(str(training.get("method", "embedding")), count)
-    if table.X.shape[1] > count and set(usual) <= set(table.names or ()):
+    if set(usual) <= set(table.names or ()):
         table = with_columns(table, usual)
     if table.X.shape[1] != count:
         raise DataFileError(
@@ -81,6 +87,8 @@ def _positions(
     return table
 
 
-def _finish(ctx: typer.Context, console: Console, path: Path, n: int) -> None:
-    files = {"rows": path, "run": write_run(path, ctx)}
+def _finish(
+    ctx: typer.Context, console: Console, files: dict[str, Path], path: Path, n: int
+) -> None:
+    files = {**files, "run": write_run(path, ctx)}
     console.finish({"command": ctx.command.name, "n_samples": n}, "", files)

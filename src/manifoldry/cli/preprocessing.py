@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
@@ -27,10 +28,13 @@ def prepared(steps: list[Any], X: Any) -> Any:
     return X
 
 
-def decoded(model: Any, Z: Any) -> Any:
-    """Data at the positions Z of the map; an imputer has nothing to undo."""
+def decoded(model: Any, Z: Any) -> tuple[Any, Any]:
+    """Data at the positions Z of the map, and the distances of these from it, above 2 off the map.
+
+    An imputer has nothing to undo.
+    """
     steps, last = divided(model)
-    X = last.inverse_transform(Z)
+    X, distance = last.inverse_transform(Z, return_distance=True)
     for step in reversed(steps):
         X = X if isinstance(step, SimpleImputer) else step.inverse_transform(X)
-    return X
+    return X, np.asarray(distance)

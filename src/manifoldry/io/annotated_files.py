@@ -64,7 +64,7 @@ def _table(parts: AnnotatedParts, choice: ColumnChoice, key: str | None, name: s
     X = checked_features(X, f"{parts.place} of {name}")
     names = [str(each) for each in parts.var.index]
     if not parts.place.startswith(("X", "layers")):
-        names = [f"{str(key).removeprefix('X_')}{j + 1}" for j in range(X.shape[1])]
+        names = [f"{str(key).removeprefix('X_')}{j}" for j in range(X.shape[1])]
     kept = _kept(names, choice, name)
     labels, notes = _labels(parts.obs, choice, name)
     return Table(

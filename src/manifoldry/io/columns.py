@@ -19,6 +19,7 @@ _ID_NAMES = {"", "id", "ids", "index", "name", "key", "uuid", "barcode", "cell",
              "filename", "file", "unnamed: 0", "__index_level_0__"}  # fmt: skip
 _LABEL_NAMES = {"label", "labels", "class", "classes", "target", "y", "species", "cluster",
                 "category", "group", "type", "cell_type", "celltype"}  # fmt: skip
+_FEW_TEXTS = 0.1  # fraction of texts up to which a column is one of numbers with faults
 _MAX_CLASSES = 200  # a text column of more distinct values is no label
 
 
@@ -190,6 +191,8 @@ def _recognized_labels(
     for name in names:
         if name == row_names:
             continue
+        if name.strip().lower() == "y" and "x" in {other.strip().lower() for other in names}:
+            continue  # coordinates
         few = _n_distinct(columns[name]) <= max(2, min(_MAX_CLASSES, len(columns[name]) // 2))
         if few and (name.strip().lower() in _LABEL_NAMES or _is_text(columns[name])):
             found.append(name)
@@ -197,19 +200,26 @@ def _recognized_labels(
 
 
 def _numeric(names: Sequence[str], columns: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The columns of numbers, and a note about the others."""
-    text = [name for name in names if _is_text(columns[name])]
-    note = (
-        f"left out, since they contain text: {_listed(text)} (encode them as numbers to use them, "
-        "or name them with --label or --id)"
-    )
-    return [name for name in names if name not in text], [note] if text else []
+    """The columns of numbers, and notes about the others."""
+    text = {name: _text_rows(columns[name]) for name in names if _is_text(columns[name])}
+    notes = [
+        f"column {name!r} is left out, since it has text in {len(rows)} of {len(columns[name])} "
+        f"rows, first in row {rows[0][0] + 1} ({rows[0][1]!r}); mend these cells to use it"
+        for name, rows in text.items() if rows and len(rows) <= _FEW_TEXTS * len(columns[name])
+    ]  # fmt: skip
+    whole = [name for name, rows in text.items() if len(rows) > _FEW_TEXTS * len(columns[name])]
+    if whole:
+        notes.append(
+            f"left out, since they contain text: {_listed(whole)} (encode them as numbers to use "
+            "them, or name them with --label or --id)"
+        )
+    return [name for name in names if name not in text], notes
 
 
 def _numbers(name: str, column: Any, file: str) -> Column:
     """A column in double precision; missing values are NaN."""
     if _is_text(column):
-        i, text = _first_text(column)
+        i, text = (_text_rows(column) or [(0, str(column[0]))])[0]
         raise DataFileError(
             f"{file}: column {name!r} has text in row {i + 1} ({text!r}), but features must be "
             "numbers; leave it out with --drop, or encode it as numbers"
@@ -222,14 +232,16 @@ def _numbers(name: str, column: Any, file: str) -> Column:
     return np.asarray(as_float.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _first_text(column: Any) -> tuple[int, str]:
+def _text_rows(column: Any) -> list[tuple[int, str]]:
+    """Rows whose cells are no numbers, and the cells."""
+    found = []
     for i, value in enumerate(column.to_pylist()):
         try:
-            float(value)
+            float(value.replace(",", ".") if isinstance(value, str) else value)
         except (TypeError, ValueError):
             if value is not None and str(value).strip() not in MISSING_NUMBERS:
-                return i, str(value)[:40]
-    return 0, str(column[0])
+                found.append((i, str(value)[:40]))
+    return found
 
 
 def _texts(column: Any) -> Column:

@@ -14,7 +14,8 @@ from manifoldry.util.typing import Matrix
 
 Column = NDArray[Any]
 # How text files write a number that is missing.
-MISSING_NUMBERS = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?", "-", "#N/A")
+MISSING_NUMBERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?", "-",
+                   "#N/A", "#NV")  # fmt: skip
 
 
 class DataFileError(ValueError):

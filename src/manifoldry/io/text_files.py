@@ -158,9 +158,16 @@ def _is_whole(text: str) -> bool:
 
 
 def _decimal_commas(lines: Sequence[str], mark: str) -> list[str]:
-    """The cells with commas after the first line, if all of them are numbers."""
-    cells = [cell for line in lines[1:] for cell in _fields(line, mark) if "," in cell]
-    return cells if all(_is_number(cell, ",") for cell in cells) else []
+    """The numbers with commas after the first line, if most cells with commas are numbers.
+
+    There are none if a number has a point: then commas are something else.
+    """
+    cells = [cell for line in lines[1:] for cell in _fields(line, mark)]
+    if any("." in cell and _is_number(cell) for cell in cells):
+        return []
+    cells = [cell for cell in cells if "," in cell]
+    numbers = [cell for cell in cells if _is_number(cell, ",")]
+    return numbers if 2 * len(numbers) > len(cells) else []
 
 
 def _has_header(lines: Sequence[str], mark: str) -> bool:

@@ -59,7 +59,7 @@ def write_map(
         raise ValueError(f"embedding has {len(embedding)} rows, but the table has {table.n}")
     if Path(path).suffix.lower() in ANNOTATED_FORMATS:
         return _write_annotated(Path(path), embedding, table, f"X_{method}", computed or {})
-    names = tuple(f"{method}{j + 1}" for j in range(embedding.shape[1]))
+    names = tuple(f"{method}{j}" for j in range(embedding.shape[1]))
     labels = {**table.labels, **(computed or {})}
     return write_table(path, replace(table, X=embedding, names=names, labels=labels))
 
@@ -99,7 +99,7 @@ def _columns(table: Table) -> tuple[list[str], list[Column]]:
     """Names of rows, numbers and labels, by names that differ."""
     X = _dense(table.X)
     ids = {} if table.ids is None else {"id": table.ids}
-    names = table.names or tuple(f"x{j + 1}" for j in range(X.shape[1]))
+    names = table.names or tuple(f"x{j}" for j in range(X.shape[1]))
     columns = [*ids.values(), *map(np.ascontiguousarray, X.T), *table.labels.values()]
     return unique_names([*ids, *names, *table.labels]), columns
 
@@ -147,6 +147,6 @@ def _new_annotated(table: Table) -> Any:
     anndata = optional_module("anndata", "anndata", "writing AnnData")
     pandas = optional_module("pandas", "anndata", "writing AnnData")
     ids = [str(i) for i in (range(table.n) if table.ids is None else table.ids)]
-    names = table.names or [f"x{j + 1}" for j in range(table.X.shape[1])]
+    names = table.names or [f"x{j}" for j in range(table.X.shape[1])]
     obs = pandas.DataFrame(dict(table.labels), index=ids)
     return anndata.AnnData(table.X, obs=obs, var=pandas.DataFrame(index=list(names)))

@@ -32,7 +32,8 @@ ROW_DISTANCES = Hint(
 )
 POSITION_DISTANCES = Hint(
     "; inverse_transform with return_distance=True of the estimator, in a pipeline of its last "
-    "step, gives the distance of each position"
+    "step, gives the distance of each position",
+    "; the column distance_from_map has the distance of each position",
 )
 _ALL = (WHICH_POINTS, ALONG_GRAPH, REDUNDANT, LOCAL_DIMENSION, WHERE_IT_VARIES, STANDARDIZE,
         ROW_DISTANCES, POSITION_DISTANCES)  # fmt: skip
