@@ -28,7 +28,7 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 test-anndata: $(ANNDATA)/.ready
 	PYTHONDONTWRITEBYTECODE= $(ANNDATA)/bin/python -m pytest -m "not slow" \
 	  -k "tl or annotated or anndata or h5ad or zarr" tests/tl tests/io \
-	  tests/cli/test_commands.py tests/contract/test_array_likes.py $(ARGS)
+	  tests/cli/test_commands.py tests/cli/test_outputs.py tests/contract/test_array_likes.py $(ARGS)
 
 $(ANNDATA)/.ready: $(READY)
 	$(PYTHON) -m venv $(ANNDATA)

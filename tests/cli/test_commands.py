@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manifoldry
-from manifoldry.cli.main import main
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.io import ColumnChoice, read_table
 from manifoldry.util.hints import for_command
@@ -46,17 +45,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "iris.csv").write_text("\n".join(rows(X)))
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run_command(*arguments, code=0):
-        """Standard output and the lines of standard error."""
-        assert main([str(each) for each in arguments]) == code, capsys.readouterr()
-        out, err = capsys.readouterr()
-        return out, err.splitlines()
-
-    return run_command
 
 
 def found(run, *arguments, code=0):
@@ -122,10 +110,10 @@ def test_preprocessing_there_and_back(run, folder):
     new = np.vstack([X[:3], gaps[:1]])
     (folder / "new.csv").write_text("\n".join(rows(new)))
     run("transform", "gaps-pca.model", "new.csv")
-    placed = read_table("new-pca.csv")
+    placed = read_table("new-pca-placed.csv")
     np.testing.assert_allclose(placed.X[:, :2], reference.transform(new), atol=1e-10)
     assert placed.names[2:] == ("novelty",)
-    run("inverse", "gaps-pca.model", "new-pca.csv", "-o", "back.csv")
+    run("inverse", "gaps-pca.model", "new-pca-placed.csv", "-o", "back.csv")
     back = read_table("back.csv")
     decoded = reference[1:].inverse_transform(reference.transform(new))
     np.testing.assert_allclose(back.X, decoded, atol=1e-8)
@@ -170,7 +158,7 @@ def test_compare_methods_and_maps(run, folder):
         assert result["metrics"][name] == pytest.approx({k: float(v) for k, v in metrics.items()})
     assert (folder / "iris-compare.png").exists()
     options = tomllib.loads((folder / "iris-compare.run.toml").read_text())
-    assert options["maps"] == [str(folder / "mine.csv")]
+    assert options["map"] == [str(folder / "mine.csv")]
 
 
 def test_compare_with_parameters_of_each_method(run, folder):
@@ -420,9 +408,12 @@ def test_ctrl_c_keeps_the_map_so_far(run, monkeypatch, folder, ctrl_c):
     monkeypatch.setattr(fitting, "Callback", lambda **options: Callback(interrupt, **options))
     result = found(run, "embed", "iris.csv", "-m", "tsne", code=130)
     assert result["interrupted"]
-    assert read_table("iris-tsne.csv").X.shape == (150, 2)
-    assert manifoldry.load("iris-tsne.model").n_iter_ <= 41
-    assert "the map so far is in iris-tsne.csv" in result["notes"][-1]
+    assert read_table("iris-tsne-interrupted.csv").X.shape == (150, 2)
+    assert manifoldry.load("iris-tsne-interrupted.model").n_iter_ <= 41
+    assert "the map so far is in iris-tsne-interrupted.csv" in result["notes"][-1]
+    assert not list(folder.glob("iris-tsne.*"))  # where complete files would be
+    options = tomllib.loads((folder / "iris-tsne-interrupted.run.toml").read_text())
+    assert options["output"] == "iris-tsne.csv"
 
 
 def test_a_missing_extra_is_named_before_the_fit(run, monkeypatch):
@@ -582,3 +573,31 @@ def test_maps_of_many_rows_are_assessed_from_fewer(run, monkeypatch):
     assert "metrics of 150 rows are estimated from 60 of them" in result["notes"]
     expected = manifoldry.assess(X, manifoldry.PCA().fit(X), sample=60, random_state=0).metrics
     assert result["metrics"]["trustworthiness"] == pytest.approx(expected["trustworthiness"])
+
+
+def test_texts_of_files_do_not_control_the_terminal(folder, run):
+    red = "\x1b[31m\x9b31m\u202eß"
+    (folder / f"{red}.csv").write_text((folder / "iris.csv").read_text())
+    command = ["embed", f"{red}.csv", "-m", "pca", *ONLY_MAP]
+    out, err = run(*command)
+    assert any("?[31m?31m?ß" in line for line in err)
+    assert all(line.isprintable() for line in [*out.split("\n"), *err])
+    for code, arguments in (0, []), (1, ["--columns", "z"]):
+        out, err = run(*command, "--json", *arguments, code=code)
+        assert all(line.isprintable() for line in [*out.split("\n"), *err])
+        found = json.loads(out)
+        assert red in (found["error"] if code else "".join(found["notes"]))
+
+
+def test_a_first_line_of_numbers_can_be_data(folder, run):
+    (folder / "x.csv").write_text("".join(f"{i},{i + 1}\n" for i in range(30)))
+    command = ["embed", "x.csv", "-m", "pca", *ONLY_MAP, "-o", "map.csv", "--json"]
+    notes = {}
+    for option, n in (None, 30), ("--no-header", 30), ("--header", 29):
+        out, _ = run(*command, *([option] if option else []))
+        notes[option] = "".join(json.loads(out)["notes"])
+        assert read_table("map.csv").n == n
+        run("embed", "--run", "map.run.toml", "x.csv")
+        assert read_table("map.csv").n == n
+    assert "no header recognized" in notes[None]
+    assert "header" not in notes["--no-header"] + notes["--header"]

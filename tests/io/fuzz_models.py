@@ -26,6 +26,7 @@ from manifoldry.io import DamagedModelError, load, model_types
 MAGIC = b"manifoldry model\n"
 FIXED = len(MAGIC) + 8 + 32
 MEMORY = 6 * 2**30  # of addresses, most of which the libraries take
+MORE_MEMORY = 2**29  # that loading a file of a few kilobytes may take beyond that of the libraries
 SECONDS = 20  # for one file; loading takes milliseconds
 # Events of the interpreter by which code could be run while a model is loaded.
 FORBIDDEN = ("pickle.find_class", "exec", "compile", "marshal.loads", "import", "os.system",
@@ -37,7 +38,10 @@ INDICES = (-(2**62), -(2**31), -1, 0, 59, 60, 61, 2**15, 2**31 - 1, 2**40, 2**62
 REALS = (0.0, -1.0, 1e-320, 1e308, -1e308, np.inf, -np.inf, np.nan)
 KINDS = ("tuple", "list", "set", "dict", "array", "objects", "records", "sparse", "same", "object",
          "named", "scalar", "slice", "deque", "generator", "random_state", "function", "number",
-         "estimate", "float", "dtype", "pickle", "__class__")  # fmt: skip
+         "part", "estimate", "float", "dtype", "pickle", "__class__")  # fmt: skip
+# Entries of a few bytes that take up to 32 MB each.
+COPIED = ({"objects": ["<U8000000", [1], ["a"]]}, {"part": [{"array": 0}, 100_000]},
+          {"records": [[f"c{i}", {"array": 0}] for i in range(100)]})  # fmt: skip
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "|u1", "|b1", "<c16", ">f8", "|O", "<U5", "<f2", "<M8[s]")
 
 
@@ -91,9 +95,11 @@ def changed_value(rng, header):
     """Another value, kind, class or attribute somewhere in the header."""
     part = header if rng.random() < 0.1 else header[rng.choice(("tree", "tree", "tree", "arrays"))]
     node, key = rng.choice(places(part))
-    kind = rng.randrange(7)
+    kind = rng.randrange(8)
     if kind == 0:
         node[key] = rng.choice(NUMBERS)
+    elif kind == 7:
+        node[key] = json.loads(json.dumps([rng.choice(COPIED)] * rng.choice((1, 100))))
     elif kind == 1:
         other, at = rng.choice(places(header))
         node[key] = json.loads(json.dumps(other[at]))
@@ -143,6 +149,13 @@ def forged(rng, data):
     return packed(header, bytes(arrays))
 
 
+def crowded(data):
+    """The model with one more attribute: few bytes of the file, and gigabytes of memory."""
+    header, arrays = unpacked(data)
+    header["tree"]["object"][1]["more_"] = [COPIED[0]] * 100
+    return packed(header, arrays)
+
+
 class TooLongError(BaseException):
     """Raised by a timer."""
 
@@ -173,15 +186,22 @@ class Watch:
             os._exit(3)
 
 
+def peak_memory():
+    """Bytes that the process has had in memory at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 def outcome(path, X, watch):
     faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # loops that no timer interrupts
     try:
         with time_limit():
             watch.active = True
+            before = peak_memory()
             try:
                 model = load(path)
             finally:
                 watch.active = False
+                assert peak_memory() - before < MORE_MEMORY, "loading has taken too much memory"
     except DamagedModelError:
         return "refused"
     try:
@@ -207,6 +227,8 @@ def main(seed, count, folder):
     for data, X in files:
         path.write_bytes(packed(*unpacked(data)))
         assert outcome(path, X, watch) == "loaded, used"
+        path.write_bytes(crowded(data))
+        assert outcome(path, X, watch) == "refused"
     for _ in range(count):
         data, X = rng.choice(files)
         path.write_bytes(changed_bytes(rng, data) if rng.random() < 0.2 else forged(rng, data))

@@ -1,10 +1,19 @@
 """AnnData files and Zarr stores, written by anndata itself."""
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from manifoldry.io import ColumnChoice, DataFileError, read_table, write_map
+from manifoldry.io import (
+    ColumnChoice,
+    DataFileError,
+    MissingExtraError,
+    read_table,
+    write_map,
+)
 
 anndata = pytest.importorskip("anndata")
 pandas = pytest.importorskip("pandas")
@@ -54,6 +63,7 @@ def test_entries(path, cells):
     np.testing.assert_array_equal(components.X, cells.obsm["X_pca"])
     assert components.names == ("pca1", "pca2", "pca3")
     np.testing.assert_array_equal(components.labels["depth"], np.arange(12))
+    assert read_table(path, ColumnChoice(features=["C", "A"], drop=["A"])).names == ("C",)
     graph = read_table(path, key="distances", graph=True)
     np.testing.assert_array_equal(graph.X.toarray(), PAIRS.toarray())
     assert graph.is_graph
@@ -142,3 +152,71 @@ def test_indices_outside_a_sparse_matrix_are_refused(path, cells):
             file["X/indices"][0] = 99
     with pytest.raises(DataFileError):
         read_table(path)
+
+
+class Payload:
+    """An object that runs code when it is loaded from a pickle."""
+
+    def __reduce__(self):
+        return pytest.fail, ("code of a file was run",)
+
+
+def write_objects(folder, filters):
+    folder.mkdir()
+    about = {"zarr_format": 2, "shape": [2, 1], "chunks": [2, 1], "dtype": "|O", "order": "C",
+             "compressor": None, "filters": filters, "fill_value": None}  # fmt: skip
+    (folder / ".zarray").write_text(json.dumps(about))
+    (folder / "0.0").write_bytes(pickle.dumps(Payload()))
+
+
+@pytest.mark.parametrize("filters", [["pickle"], ["vlen-utf8", "pickle"]])
+def test_objects_in_zarr_stores_are_not_loaded(tmp_path, cells, monkeypatch, filters):
+    pytest.importorskip("zarr", minversion="3")
+    pickles = pytest.importorskip("numcodecs.pickles")
+    monkeypatch.setattr(pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    filters = [{"id": name} for name in filters]
+    write_objects(tmp_path / "x.zarr", filters)
+    with pytest.raises(DataFileError, match=r"x\.zarr.*(Python objects|damaged)"):
+        read_table(tmp_path / "x.zarr")
+    cells.write_zarr(tmp_path / "cells.zarr")
+    table = read_table(tmp_path / "cells.zarr")
+    (tmp_path / "cells.zarr" / ".zmetadata").unlink(missing_ok=True)
+    write_objects(tmp_path / "cells.zarr" / "obsm" / "more", filters)
+    for use in (
+        read_table,
+        lambda path: write_map(path.with_name("y.zarr"), np.ones((12, 2)), table),
+    ):
+        with pytest.raises(DataFileError, match=r"cells\.zarr.*(Python objects|damaged)"):
+            use(tmp_path / "cells.zarr")
+
+
+def test_old_versions_of_zarr_are_refused(tmp_path, cells, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    cells.write_zarr(tmp_path / "cells.zarr")
+    monkeypatch.setattr(zarr, "__version__", "2.18.7")
+    with pytest.raises(MissingExtraError, match=r"version 3 .* 2\.18\.7 is installed"):
+        read_table(tmp_path / "cells.zarr")
+
+
+@pytest.mark.parametrize("kind", ["link", "virtual", "external"])
+def test_data_in_other_files_are_not_read(tmp_path, cells, kind):
+    h5py = pytest.importorskip("h5py")
+    secret = tmp_path / "secret.h5"
+    with h5py.File(secret, "w") as file:
+        file["data"] = np.full((12, 2), 7.0)
+        place = file["data"].id.get_offset()
+    path = tmp_path / "cells.h5ad"
+    cells.write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        del file["obsm/X_pca"]
+        if kind == "link":
+            file["obsm/X_pca"] = h5py.ExternalLink(str(secret), "data")
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout(shape=(12, 2), dtype=float)
+            layout[:] = h5py.VirtualSource(str(secret), "data", shape=(12, 2))
+            file.create_virtual_dataset("obsm/X_pca", layout)
+        else:
+            stored = [(str(secret), place, 12 * 2 * 8)]
+            file.create_dataset("obsm/X_pca", (12, 2), dtype=float, external=stored)
+    with pytest.raises(DataFileError, match=r"'obsm/X_pca' of .*cells\.h5ad is in another file"):
+        read_table(path, key="X_pca")

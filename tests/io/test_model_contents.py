@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline, make_union
 
 import manifoldry as mf
 from manifoldry.exceptions import ignoring
-from manifoldry.io import UnsavableError, model_file, model_types
+from manifoldry.io import UnsavableError, model_layout, model_types
 
 
 @pytest.fixture(name="X", scope="module")
@@ -24,7 +24,7 @@ def training_data():
 def again(request, tmp_path, monkeypatch):
     """A model after saving and loading, also if its file is large enough to be mapped."""
     if request.param == "mapped":
-        monkeypatch.setattr(model_file, "_SMALL", 0)
+        monkeypatch.setattr(model_layout, "_SMALL", 0)
     return lambda model: mf.load(mf.save(model, tmp_path / "saved.model"))
 
 
@@ -153,7 +153,7 @@ def test_arrays_keep_their_order(X, again):
 
 
 def test_saving_over_a_mapped_file_leaves_the_loaded_model(X, tmp_path, monkeypatch):
-    monkeypatch.setattr(model_file, "_SMALL", 0)
+    monkeypatch.setattr(model_layout, "_SMALL", 0)
     model = mf.LTSA(n_neighbors=8).fit(X)
     path = mf.save(model, tmp_path / "model")
     loaded = mf.load(path)

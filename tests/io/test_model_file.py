@@ -13,12 +13,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manifoldry as mf
 from manifoldry.exceptions import VersionWarning
-from manifoldry.io import DamagedModelError, UnsavableError, model_decoder, model_file
+from manifoldry.io import DamagedModelError, UnsavableError, model_decoder, model_layout, model_tree
 from manifoldry.io.model_decoder import Decoder
 from manifoldry.io.model_tree import Encoder
 from manifoldry.objectives import FFTInterpolation, StudentKernel
 
-FIXED = len(model_file._MAGIC) + 8 + 32  # bytes before the header
+FIXED = len(model_layout._MAGIC) + 8 + 32  # bytes before the header
 
 
 @pytest.fixture(name="X")
@@ -39,7 +39,7 @@ def forge(path, change):
     arrays = data[-(-(FIXED + size) // 64) * 64 :]
     header = change(header) or header
     text = json.dumps(header).encode()
-    start = model_file._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
+    start = model_layout._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
     head = start + text
     path.write_bytes(head + bytes(-len(head) % 64) + arrays)
 
@@ -94,7 +94,7 @@ def test_a_failed_write_leaves_the_previous_file(path, monkeypatch):
     def fail(file):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(model_file, "_pad", fail)
+    monkeypatch.setattr(model_layout, "_pad", fail)
     with pytest.raises(OSError, match="no space"):
         mf.save(mf.PCA().fit(np.eye(4)), path)
     assert path.read_bytes() == before
@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_the_previous_file(path, monkeypatch):
 
 def test_large_files_are_mapped_and_private(path, X, monkeypatch):
     model, before = mf.load(path), path.read_bytes()
-    monkeypatch.setattr(model_file, "_SMALL", 0)
+    monkeypatch.setattr(model_layout, "_SMALL", 0)
     mapped = mf.load(path)
     assert np.array_equal(mapped.transform(X), model.transform(X))
     mapped.embedding_[:] = 0  # stays in this process
@@ -116,7 +116,7 @@ def test_damage_of_arrays_is_found_by_verify(path, monkeypatch):
     path.write_bytes(data)
     with pytest.raises(DamagedModelError, match="checksum of an array"):
         mf.load(path)
-    monkeypatch.setattr(model_file, "_SMALL", 0)
+    monkeypatch.setattr(model_layout, "_SMALL", 0)
     mf.load(path)  # of a large file only the header is read
     with pytest.raises(DamagedModelError, match="checksum of an array"):
         mf.load(path, verify=True)
@@ -217,6 +217,32 @@ def test_forged_objects_are_refused(path, tree, tmp_path, monkeypatch):
     assert not Path("touched").exists()
 
 
+COPIES = {  # of 8 kB each
+    "texts": {"objects": ["<U1000", [2], ["a", "b"]]},
+    "records": {"records": [["c0", {"array": 0}], ["c1", {"array": 0}]]},
+    "parts": {"part": [{"array": 1}, 500]},
+    "indices of sparse matrices": {
+        "sparse": ["csr_matrix", [1000, 1000], [{"array": 0}, {"array": 2}, {"array": 3}]]
+    },
+}
+
+
+@pytest.mark.parametrize("tree", COPIES.values(), ids=COPIES)
+def test_the_memory_of_all_entries_together_is_limited(tree, monkeypatch):
+    monkeypatch.setattr(model_decoder, "MAX_COPIED_BYTES", 50_000)
+    arrays = [np.ones(500), np.ones((2, 3)), np.arange(500), np.minimum(np.arange(1001), 500)]
+    Decoder(arrays).decode([tree] * 2)
+    with pytest.raises(DamagedModelError, match="MB more than a file of this size may"):
+        Decoder(arrays).decode([tree] * 15)
+
+
+def test_parts_of_matrices_beyond_the_limit_are_stored_without_their_layout(monkeypatch):
+    monkeypatch.setattr(model_tree, "MAX_COPIED_BYTES", 1000)
+    parts = [np.ones((10, 5))[:, :3] for _ in range(4)]  # of 400 bytes each
+    trees = Encoder().encode(parts, "parts")
+    assert [next(iter(tree)) for tree in trees] == ["part", "part", "array", "array"]
+
+
 def test_the_forger_is_right_otherwise(path):
     forge(path, lambda header: header | {"tree": le(a={"objects": ["O", [1], [["a", "b"]]]})})
     assert mf.load(path).a.tolist() == [["a", "b"]]
@@ -287,7 +313,7 @@ def test_entries_that_occur_twice_are_refused(path):
     data = path.read_bytes()
     text = data[FIXED : FIXED + int.from_bytes(data[FIXED - 40 : FIXED - 32], "little")]
     text = text.replace(b'"created":', b'"format":1,"created":')
-    start = model_file._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
+    start = model_layout._MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest()
     path.write_bytes(start + text)
     with pytest.raises(DamagedModelError, match="occurs twice"):
         mf.load(path)

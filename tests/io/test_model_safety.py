@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import manifoldry as mf
 from manifoldry.exceptions import ignoring
-from manifoldry.io import DamagedModelError, model_file, model_types
+from manifoldry.io import DamagedModelError, model_layout, model_types
 from manifoldry.io.model_decoder import Decoder
 from manifoldry.util.estimate import Estimate
 
@@ -26,14 +26,14 @@ FORMATS = sorted((HERE / "models").glob("format-*.model"))
 
 
 def test_a_model_of_every_format_is_kept():
-    names = [f"format-{number + 1}.model" for number in range(model_file.FORMAT)]
+    names = [f"format-{number + 1}.model" for number in range(model_layout.FORMAT)]
     assert [path.name for path in FORMATS] == names
 
 
 @pytest.mark.parametrize("path", FORMATS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("mapped", [False, True])
 def test_models_of_earlier_versions(path, mapped, monkeypatch):
-    monkeypatch.setattr(model_file, "_SMALL", 0 if mapped else 2**26)
+    monkeypatch.setattr(model_layout, "_SMALL", 0 if mapped else 2**26)
     expected = np.load(path.with_suffix(".npz"))
     with ignoring(UserWarning):  # other versions of manifoldry and of scikit-learn
         model = mf.load(path)

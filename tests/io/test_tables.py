@@ -68,6 +68,79 @@ def test_text_without_header(tmp_path):
     np.testing.assert_array_equal(table.X, [[1, 2, 3], [4, 5, 6.5]])
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("country,2001,2002,2003\nFR,1.5,2.5,3.5\nDE,2.5,3,4.5\nIT,0.5,1.5,2.5\n",
+         ("2001", "2002", "2003")),
+        ("country;2001;1999\nFR;1,5;2,5\nDE;2,5;3,5\n", ("2001", "1999")),
+        ("0,1,2\n0.5,1.5,2.25\n0.1,0.2,\n", ("0", "1", "2")),
+        (",0,1\n0,0.5,1.5\n1,0.1,0.2\n", ("0", "1")),
+    ],
+)  # fmt: skip
+def test_a_header_may_have_numbers(tmp_path, text, names):
+    path = written(tmp_path, "x.csv", text)
+    table = read_table(path, missing=True)
+    assert table.names == names
+    assert table.n == text.count("\n") - 1
+    assert any("names of columns; --no-header" in note for note in table.notes)
+    as_data = read_table(path, header=False, missing=True)
+    assert as_data.n == text.count("\n")
+    assert not any("header" in note for note in as_data.notes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,1,2\nb,3,4\nc,5,6\n",  # whole numbers below
+        "1,2,3\n4,5,6.5\n",
+        "3,1,7\n0.5,1.5,2.5\n",  # neither beside a text nor in order
+        "a,2,2\nb,1.5,2.5\nc,3.5,4.5\n",  # twice the same
+        "a,2,1.5\nb,1.5,2.5\nc,3.5,4.5\n",
+        "# 3 1\n1.5 2.5\n2 7\n4 9.5\n",  # a comment with numbers is no data
+    ],
+)
+def test_rows_that_are_no_header(tmp_path, text):
+    table = read_table(written(tmp_path, "x.csv", text))
+    assert table.n == 3 - (text.count("\n") == 2)
+    assert any("no header recognized" in note for note in table.notes)
+
+
+def test_a_header_can_be_declared(tmp_path):
+    path = written(tmp_path, "x.csv", "7,9\n1,2\n3,4\n")
+    assert read_table(path, header=True).names == ("7", "9")
+    np.testing.assert_array_equal(read_table(path).X, [[7, 9], [1, 2], [3, 4]])
+
+
+def test_decimal_commas_are_noted(tmp_path):
+    table = read_table(written(tmp_path, "x.csv", "a;b\n1,5;2\n2,5;3\n"))
+    assert table.notes == ("decimal commas: 1,5 is read as 1.5",)
+
+
+def test_missing_numbers_are_texts_among_labels(tmp_path):
+    rows = ["1.5,None", "NA,NA", "2.5,None", "?,", "0.5,NA", "1,good"]
+    path = written(tmp_path, "x.csv", "\n".join(["x,kind", *rows]))
+    table = read_table(path, ColumnChoice(labels=["kind"]), missing=True)
+    np.testing.assert_array_equal(table.X[:, 0], [1.5, np.nan, 2.5, np.nan, 0.5, 1])
+    assert list(table.labels["kind"]) == ["None", "NA", "None", "", "NA", "good"]
+    path = written(tmp_path, "y.csv", "x,y\n1,2\nNA,3\nhigh,4\n")
+    with pytest.raises(DataFileError, match=r"'x' has text in row 3 \('high'\)"):
+        read_table(path, ColumnChoice(features=["x"]))
+    ids = read_table(written(tmp_path, "z.csv", "name,x\na,1\n,2\nc,3\n")).ids
+    assert ids is None  # one is missing
+
+
+def test_small_gzip_files_do_not_fill_the_memory(tmp_path, monkeypatch):
+    from manifoldry.io import text_files
+
+    path = written(tmp_path, "x.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 10**6))
+    monkeypatch.setattr(text_files, "_MAX_UNPACKED", 2 * 2**20)
+    with pytest.raises(DataFileError, match=r"more than 2097152 when it is unpacked.*gunzip"):
+        read_table(path)
+    monkeypatch.setattr(text_files, "_MAX_RATIO", 10**6)
+    assert read_table(path).n == 10**6
+
+
 def test_comments_before_the_data(tmp_path):
     np.savetxt(tmp_path / "x.txt", X, header="two columns of\nwidth length")
     table = read_table(tmp_path / "x.txt")
@@ -124,6 +197,24 @@ def test_columns_can_be_chosen(tmp_path):
     np.testing.assert_array_equal(table.X[:, 0], X[:, 1])
     assert list(table.labels) == ["id"]
     assert read_table(path, ColumnChoice(drop=["width"])).names == ("length",)
+
+
+def test_explicit_features_are_no_labels_or_names(tmp_path):
+    text = "id,y,x,class\n1,0,2.5,a\n2,0,3.5,a\n3,1,4.5,b\n4,1,5.5,b\n"
+    path = written(tmp_path, "x.csv", text)
+    table = read_table(path, ColumnChoice(features=["id", "y", "x"], drop=["x"]))
+    assert table.names == ("id", "y")
+    assert table.ids is None
+    assert list(table.labels) == ["class"]
+    assert table.notes == ("taken as labels, not as features: 'class'",)
+    both = read_table(path, ColumnChoice(features=["y", "x"], labels=["y"], id="id"))
+    assert (both.names, list(both.labels), list(both.ids)) == (("y", "x"), ["y"], list("1234"))
+
+
+def test_columns_of_equal_names_are_all_read(tmp_path):
+    table = read_table(written(tmp_path, "x.csv", "a,a,a.2,b,a\n1,2,3,4,5\n6,7,8,9,0\n"))
+    assert table.names == ("a", "a.3", "a.2", "b", "a.4")
+    np.testing.assert_array_equal(table.X, [[1, 2, 3, 4, 5], [6, 7, 8, 9, 0]])
 
 
 def test_numbers_beside_text_are_used_and_said(tmp_path):
@@ -254,6 +345,36 @@ def test_images(tmp_path):
         read_table(tmp_path)
     written(tmp_path, "dogs/4.png", b"\x89PNG\r\n\x1a\n")
     with pytest.raises(DataFileError, match=r"4\.png is damaged"):
+        read_table(tmp_path)
+
+
+def test_kinds_of_images(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    small, large = rng.random((2, 3)).astype(np.float32), rng.integers(2**16, size=(2, 3))
+    Image.fromarray(small).save(tmp_path / "a.tif")
+    Image.fromarray(large.astype(np.uint16)).save(tmp_path / "b.png")
+    Image.fromarray(large.astype(">u2")).save(tmp_path / "c.tif")
+    frames = [Image.new("L", (3, 2), level) for level in (255, 0)]
+    frames[0].save(tmp_path / "d.tif", save_all=True, append_images=frames[1:])
+    Image.new("LA", (3, 2), (51, 100)).save(tmp_path / "e.png")
+    table = read_table(tmp_path)
+    wide = large.ravel() / 65_535
+    expected = [small.ravel(), wide, wide, np.ones(6), np.full(6, 0.2)]
+    np.testing.assert_allclose(table.X, expected, rtol=1e-6)
+    assert table.notes[1:] == (
+        "1 images have floating-point numbers, which are not scaled",
+        "1 images have several frames, of which the first is used",
+        "1 images have transparency, which is not used",
+    )
+
+
+def test_sizes_of_images_are_compared_as_they_are_read(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    for name, size in ("a", (3, 2)), ("b", (2, 2)):
+        Image.new("L", size).save(tmp_path / f"{name}.png")
+    written(tmp_path, "c.png", b"nothing")  # which is not reached
+    with pytest.raises(DataFileError, match=r"b\.png has 2 × 2 pixels"):
         read_table(tmp_path)
 
 

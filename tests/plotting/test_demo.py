@@ -45,6 +45,6 @@ def test_the_commands_of_the_demo_write_a_map_and_the_positions_of_unseen_digits
     assert {"digits.csv", "map.csv", "map.png", "map.model", "report.html"} <= {
         file.name for file in files
     }
-    found = read_table(folder / "placed.csv", ColumnChoice(labels=("digit",)))
-    assert found.X.shape == (20, 3)  # two coordinates and the novelty
+    choice = ColumnChoice(("pca1", "pca2"), labels=("digit", "novelty"))
+    found = read_table(folder / "placed.csv", choice)
     assert list(found.labels["digit"].astype(int)) == list(y[150:170])

@@ -54,6 +54,15 @@ def test_the_command_on_the_page_makes_the_same_map(capsys):
     np.testing.assert_allclose(read_table("map.csv").X, names["embedding"], rtol=1e-12)
 
 
+def test_names_with_commas_on_the_page(folder, capsys):
+    text = (folder / "some data.csv").read_text().replace("a,b,c", '"a,1",b,c', 1)
+    (folder / "some data.csv").write_text(text)
+    assert main(["report", "some data.csv", *FAST, "--columns", '"a,1",b', "--json"]) == 0
+    repeat = json.loads(capsys.readouterr().out)["repeat"]
+    arguments = shlex.split(repeat["command"])[1:]
+    assert main([*arguments, "--no-picture", "--no-model", "-o", "map.csv"]) == 0
+
+
 def test_wrong_arguments_are_refused_before_anything_is_computed(folder, capsys):
     assert main(["report", "some data.csv", "--method", "isomop"]) == 2
     assert "did you mean isomap?" in capsys.readouterr().err

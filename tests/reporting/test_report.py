@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manifoldry
+from manifoldry.affinity import SelfTuning
 from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.io import DataFileError, Table, read_table
 from manifoldry.reporting import drawing, read_data
+from manifoldry.reporting.python_code import PythonCode
 
 EVIL = "</script><img src=x onerror=alert(1)>&\"'"
 VOID = {"meta", "input", "br"}
@@ -164,6 +168,34 @@ def test_scales_are_judged_from_the_variance(tmp_path):
     assert "column 1" not in scaled.verdict.headline
 
 
+def test_missing_values_do_not_add_variance(tmp_path):
+    """Of a column far from 0; and the maps are made as the headline says, with gaps in all rows."""
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    X[:, 0] += 2000
+    X[::3, 0] = np.nan
+    found, _ = made(Table(X, ("year", "b", "c")), tmp_path)
+    part = np.nanvar(X, axis=0) / np.nanvar(X, axis=0).sum()
+    assert found.facts.dominant[1] == pytest.approx(part.max())
+    assert not found.recipe.is_scaled
+    assert found.verdict.headline.startswith("Use the PCA map")
+    X[1::3, 1] = X[2::3, 2] = np.nan
+    found, _ = made(Table(X * [1e3, 1, 1], ("income", "b", "c")), tmp_path)
+    assert found.facts.has_dominant_column
+    assert found.recipe.is_scaled
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_array])
+def test_missing_values_of_a_sparse_matrix_are_filled_in(tmp_path, kind):
+    X = np.random.default_rng(0).poisson(1.0, size=(40, 4)).astype(float)
+    X[[3, 3, 9], [1, 2, 2]] = np.nan
+    report = manifoldry.report(kind(X), tmp_path / "a.html", methods=["pca"], n_refits=0)
+    missing = report.results.facts.missing
+    assert (missing.n_cells, missing.n_rows, missing.rows) == (3, 2, (3, 9))
+    assert missing.columns == (("column 3", 2), ("column 2", 1))
+    assert report.results.recipe.impute == "median"
+    assert_repeats(report, kind(X))
+
+
 def test_the_page_is_whole_and_needs_nothing_else(usual):
     page = Page(usual[1])
     assert not page.open
@@ -237,6 +269,22 @@ def test_the_drawing_has_the_maps_turned_to_match_the_first(usual):
         assert manifoldry.metrics.procrustes(found.embedding, place).error < 0.01
     first = next(m for m in report.results.maps if m.name == "PCA")
     np.testing.assert_allclose(first.aligned, first.embedding, atol=1e-9)
+
+
+def test_rows_are_counted_from_zero_in_the_summary_and_from_one_on_the_page(usual):
+    report, text = usual
+    summary = report.summary
+    assert summary["data"]["duplicates"][0] == (7, 3)
+    assert summary["connectivity"]["outlying"][0][0] == 50
+    isomap = next(each for each in report.results.maps if each.name == "Isomap")
+    rows = summary["maps"]["Isomap"]["least_trustworthy_rows"]
+    np.testing.assert_array_equal(isomap.trust[rows], np.sort(isomap.trust)[:10])
+    page = Page(text).text
+    assert f"row {rows[0] + 1} (r{rows[0]})" in page
+    assert "rows passed to fit" not in page
+    assert "of the fit; mapped rows and coordinates are counted from 0 there" in page
+    numbered = re.findall(r"row (\d+) \(r(\d+)\)", page)
+    assert {int(number) - int(name) for number, name in numbered} == {1}
 
 
 def test_names_cannot_become_html(tmp_path):
@@ -320,16 +368,73 @@ def test_the_code_names_estimators_that_were_passed(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 4))
     given = [manifoldry.NonRedundant(manifoldry.LaplacianEigenmaps(n_neighbors=6)),
              TruncatedSVD(2, random_state=1)]  # fmt: skip
+    given += [
+        manifoldry.LaplacianEigenmaps(n_neighbors=6, affinity=SelfTuning(4)),
+        make_pipeline(StandardScaler(), manifoldry.ClassicalMDS()),
+        FunctionTransformer(np.sqrt, kw_args={"where": True, "dtype": None}, inverse_func=np.square,
+                            feature_names_out="one-to-one", check_inverse=False),
+    ]  # fmt: skip
     for estimator in given:
-        report = manifoldry.report(X, tmp_path / "a.html", methods=[estimator], n_refits=0)
-        assert_repeats(report, X)
+        report = manifoldry.report(X**2, tmp_path / "a.html", methods=[estimator], n_refits=0)
+        assert_repeats(report, X**2)
         assert report.results.recipe.command(report.results.chosen) is None
 
 
-def assert_repeats(report, data=None):
+def test_the_code_tells_classes_of_the_same_name_apart(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 5))
+    report = manifoldry.report(X, tmp_path / "a.html", methods=["pca"], pca=3, n_refits=0)
+    assert_repeats(report, X)
+
+
+class Shifted(TruncatedSVD):
+    """An estimator with a parameter of any kind."""
+
+    def __init__(self, shift=None, n_components=2):
+        super().__init__(n_components, random_state=0)
+        self.shift = shift
+
+
+@pytest.mark.parametrize("shift", [np.arange(2000.0), np.ones(2), np.max, [1, {"a": np.ones}], int])
+def test_an_estimator_that_cannot_be_written_is_the_one_that_was_passed(tmp_path, shift):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    report = manifoldry.report(X, tmp_path / "a.html", methods=[Shifted(shift)], scale=True,
+                               n_refits=0)  # fmt: skip
+    code = report.results.recipe.code(report.results.chosen)
+    assert "# estimator is what was passed to report" in code
+    assert "Shifted" not in code
+    assert_repeats(report, X, estimator=Shifted(shift))
+
+
+VALUES = [None, True, 3, 0.1, float("inf"), "a\nb'", (1,), (), [1, (2, 3)], {"a": [None]},
+          np.float32(0.1), np.int8(3), np.bool_(True), np.log1p, list(range(100)),
+          SelfTuning(4), Shifted([1] * 50)]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_code_gives_the_same_value(value):
+    code = PythonCode()
+    text = code.of(value)
+    names = {}
+    exec("\n".join(code.imports), names)
+    again = eval(text, names)
+    assert type(again) is type(value)
+    assert repr(again) == repr(value)
+
+
+def test_a_map_is_judged_by_the_metric_of_its_estimator(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = manifoldry.Isomap(n_neighbors=8, metric="cityblock")
+    found, page = made(X, tmp_path, methods=[model, "pca"])
+    own = manifoldry.assess(X, model.fit(X), metric="cityblock", random_state=0).metrics
+    assert found.maps[0].metrics == pytest.approx(dict(own))
+    assert found.notes == ("the map of Isomap is judged by its own metric, cityblock",)
+    assert found.notes[0] in page
+
+
+def assert_repeats(report, data=None, **given):
     """The code on the page, executed, gives the map of the report."""
     chosen = report.results.chosen
-    names = {"data": data}
+    names = {"data": data, **given}
     code = report.results.recipe.code(chosen)
     exec(code, names)
     np.testing.assert_array_equal(names["embedding"], chosen.embedding)
@@ -415,6 +520,7 @@ def test_redundant_eigenmaps_are_mapped_without_redundancy_too(tmp_path):
     [
         (np.ones((5, 3)), {}, ValueError, "5 rows; a report needs at least 10"),
         (np.full((20, 2), [1, np.nan]), {}, DataFileError, "'column 2' has no value in any row"),
+        (sparse.csr_array(np.full((20, 2), [1, np.nan])), {}, DataFileError, "'column 2' has no"),
         (np.full((20, 2), np.inf), {}, DataFileError, "is infinite"),
         (np.eye(20), {"methods": ["isomop"]}, ValueError, "did you mean isomap?"),
         (np.eye(20), {"methods": []}, ValueError, "methods is empty"),

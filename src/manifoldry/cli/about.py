@@ -15,6 +15,7 @@ from manifoldry.cli.methods import method_named
 from manifoldry.io import read_info
 from manifoldry.methods.catalog import METHODS
 from manifoldry.util.saved import package_version
+from manifoldry.util.text import short_line
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "typer", "rich", "matplotlib", "pyarrow",
              "zarr", "anndata", "pyamg")  # fmt: skip
@@ -64,10 +65,5 @@ def _installation() -> dict[str, str]:
 def _aligned(rows: dict[str, Any]) -> str:
     """Names and values in two columns."""
     width = max(map(len, rows), default=0)
-    return "\n".join(f"{_short(name):<{width}}  {_short(value)}" for name, value in rows.items())
-
-
-def _short(value: Any, most: int = 200) -> str:
-    """The value in one line; a file from somebody else must not control the terminal."""
-    text = "".join(c if c.isprintable() else "?" for c in str(value)[: most + 1])
-    return text if len(text) <= most else text[: most - 1] + "…"
+    lines = (f"{short_line(name):<{width}}  {short_line(value)}" for name, value in rows.items())
+    return "\n".join(lines)

@@ -61,6 +61,7 @@ def transform(
     labels: opt.Labels = None,
     row_names: opt.RowNames = None,
     delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
     key: opt.Key = None,
     run: opt.RunFile = None,
 ) -> None:
@@ -76,10 +77,11 @@ def inverse(
     ctx: typer.Context,
     model: opt.ModelFile,
     map_file: opt.MapFile,
-    output: opt.Output = None,
+    output: opt.RowsFile = None,
     columns: opt.Features = None,
     row_names: opt.RowNames = None,
     delimiter: opt.Delimiter = None,
+    header: opt.Header = None,
     run: opt.RunFile = None,
 ) -> None:
     """Turn positions on the map of a model back into data."""
@@ -89,7 +91,7 @@ def inverse(
 
 
 @app.command("compare")
-@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+@with_options(opt.COLUMNS, opt.MAPS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
 def compare_command(
     ctx: typer.Context,
     data: opt.Data,
@@ -98,6 +100,7 @@ def compare_command(
     output: opt.PictureFile = None,
     components: opt.Coordinates = 2,
     settings: opt.SettingsOfMethods = None,
+    metric: opt.CommonMetric = None,
     picture: opt.Picture = True,
 ) -> None:
     """Compare maps by several methods: quality metrics in one table, and one picture."""
@@ -107,7 +110,7 @@ def compare_command(
 
 
 @app.command("report")
-@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+@with_options(opt.COLUMNS, opt.PREPROCESSING_OF_REPORT, opt.RUNNING, opt.PRINTING)
 def report_command(
     ctx: typer.Context,
     data: opt.Data,
@@ -124,13 +127,14 @@ def report_command(
 
 
 @app.command("assess")
-@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.PRINTING)
+@with_options(opt.COLUMNS, opt.MAPS, opt.PREPROCESSING, opt.PRINTING)
 def assess_command(
     ctx: typer.Context,
     data: opt.Data,
     map_file: opt.MapFile,
     output: opt.PointsFile = None,
     map_key: opt.MapKey = None,
+    metric: opt.Metric = "euclidean",
     seed: opt.Seed = 0,
     run: opt.RunFile = None,
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from manifoldry.util.hints import for_command
+from manifoldry.util.text import printable
 
 
 class Console:
@@ -50,14 +51,14 @@ class Console:
         """Say what was decided or found on the way."""
         self._notes.append(text)
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text), file=sys.stderr, flush=True)
 
     def show_warning(self, message: Warning | str, *details: Any) -> None:
         """Print a warning in one line, once; in the place of `warnings.showwarning`."""
         text = for_command(" ".join(str(message).split()))
         if text not in self._warnings:
             self._warnings.append(text)
-            print(f"manifoldry: warning: {text}", file=sys.stderr, flush=True)
+            print(f"manifoldry: warning: {printable(text)}", file=sys.stderr, flush=True)
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -71,7 +72,7 @@ class Console:
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
         screen = RichConsole(stderr=True)
         with Progress(*columns, TimeElapsedColumn(), console=screen, transient=True) as bar:
-            bar.add_task(what, total=None)
+            bar.add_task(printable(what), total=None)
             yield
 
     def finish(
@@ -81,10 +82,16 @@ class Console:
         files = files or {}
         if self.as_json:
             found = {**result, "files": files, "notes": self._notes, "warnings": self._warnings}
-            print(for_command(json.dumps(plain(found), indent=2, ensure_ascii=False)))
+            print(for_command(json_text(plain(found), indent=2)))
         elif not self.quiet:
             listed = "\n".join(f"{kind}: {file}" for kind, file in files.items())
-            print("\n\n".join(part for part in (for_command(text), listed) if part))
+            print(printable("\n\n".join(part for part in (for_command(text), listed) if part)))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """The value as JSON; characters that are not printed are escaped, all others are not."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain(value: Any) -> Any:

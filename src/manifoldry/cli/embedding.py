@@ -27,7 +27,7 @@ from manifoldry.io import Table, UnsavableError, save, write_map
 from manifoldry.io.table import class_labels
 from manifoldry.io.write import MAP_FORMATS
 from manifoldry.methods.catalog import Method
-from manifoldry.methods.choice import assessed_rows, default_method, suited_to_size
+from manifoldry.methods.choice import assessed_rows, default_method, metric_of, suited_to_size
 
 
 def embed_file(ctx: typer.Context, data: Path) -> None:
@@ -101,7 +101,13 @@ def _write(
     path: Path,
     console: Console,
 ) -> dict[str, Path]:
-    """The files by what they contain; the map is written first, since it took the time."""
+    """The files by what they contain; the map is written first, since it took the time.
+
+    Those of an interrupted fit have names of their own, so that complete ones stay.
+    """
+    complete = path
+    if fit.interrupted:
+        path = path.with_stem(f"{path.stem}-interrupted")
     table = data.table
     embedding = fit.model.embedding_
     with console.working(f"writing {path}"):
@@ -122,14 +128,15 @@ def _write(
             files["picture"] = draw_map(
                 path.with_suffix(".png"), embedding, table, title, data.image_cmap
             )
-    files["run"] = write_run(path, ctx, method=method.name, scale=data.scaled)
+    resolved = {"method": method.name, "scale": data.scaled, "output": complete}
+    files["run"] = write_run(path, ctx, **resolved)
     return files
 
 
 def _assessment(model: Any, X: Any, table: Table, seed: int, console: Console) -> Any:
     """The assessment; None, with a note, for maps that have too few points for one."""
     labels = class_labels(table, console.note)
-    metric = model.get_params().get("metric", "euclidean")
+    metric = metric_of(model)
     sample = assessed_rows(table.n, console.note)
     try:
         with console.working("assessing the map"):

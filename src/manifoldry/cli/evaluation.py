@@ -13,14 +13,15 @@ from manifoldry import assess, compare, estimate_dimension
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.cli.inputs import check_output, output_path, read_prepared
+from manifoldry.cli.map_files import read_map
 from manifoldry.cli.methods import fit_components, make_estimators
 from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
 from manifoldry.cli.run_file import write_run
-from manifoldry.io import DataFileError, Table, read_table, write_table
+from manifoldry.io import Table, write_table
 from manifoldry.io.table import class_labels
 from manifoldry.io.write import TABLE_FORMATS
 from manifoldry.methods.catalog import USUAL_METHODS
-from manifoldry.methods.choice import assessed_rows, suited_to_size
+from manifoldry.methods.choice import assessed_rows, common_metric, suited_to_size
 
 
 def compare_methods(ctx: typer.Context, data: Path) -> None:
@@ -39,13 +40,17 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
             name: suited_to_size(estimator, read.table.n, console.note)
             for name, estimator in estimators.items()
         }
-        embeddings |= {file.stem: _read_map(file, read.table) for file in maps}
+        embeddings |= {file.stem: read_map(file, read.table, params, console) for file in maps}
         if len(embeddings) < len(names) + len(maps):
             raise UsageError("methods and files of maps must have different names to be compared")
+        metric = params["metric"] or common_metric(estimators, console.note)
         labels = class_labels(read.table, console.note)
         sample = assessed_rows(read.table.n, console.note)
         with console.working(f"comparing {', '.join(embeddings)}"):
-            found = compare(read.X, embeddings, labels, sample=sample, random_state=params["seed"])
+            found = compare(
+                read.X, embeddings, labels, metric=metric, sample=sample,
+                random_state=params["seed"],
+            )  # fmt: skip
         files = {}
         if params["picture"]:
             files["picture"] = draw_comparison(path, found, read.table)
@@ -59,13 +64,14 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
     with Console.of(ctx.params) as console:
         check_output(ctx.params, data, TABLE_FORMATS)
         read = read_prepared(data, ctx.params, console)
-        embedding = _read_map(map_file, read.table, ctx.params["map_key"])
+        embedding = read_map(map_file, read.table, ctx.params, console)
         labels = class_labels(read.table, console.note)
         sample = assessed_rows(read.table.n, console.note)
         with console.working("assessing the map"):
             found = assess(
-                read.X, embedding, labels, sample=sample, random_state=ctx.params["seed"]
-            )
+                read.X, embedding, labels, metric=ctx.params["metric"], sample=sample,
+                random_state=ctx.params["seed"],
+            )  # fmt: skip
         result = {"command": "assess", "n_samples": read.table.n, "metrics": found.metrics,
                   "pca": found.baseline, "summary": found.summary}  # fmt: skip
         files = {}
@@ -79,19 +85,6 @@ def _write_per_point(path: Path, found: Any, table: Table) -> Path:
     """The metrics of every point, with the names and labels of the rows."""
     values = np.column_stack(list(found.per_point.values()))
     return write_table(path, replace(table, X=values, names=tuple(found.per_point)))
-
-
-def _read_map(path: Path, table: Table, key: str | None = None) -> Any:
-    """The coordinates in a file, in the order of the data if both have the same row names."""
-    found = read_table(path, key=key)
-    if found.n != table.n:
-        raise DataFileError(
-            f"{path} has {found.n} rows, but the data have {table.n}; a map needs one row for each"
-        )
-    if found.ids is not None and table.ids is not None and set(found.ids) == set(table.ids):
-        places = {name: i for i, name in enumerate(found.ids)}
-        return np.asarray(found.X)[[places[name] for name in table.ids]]
-    return np.asarray(found.X)
 
 
 def report_dimension(ctx: typer.Context, data: Path) -> None:

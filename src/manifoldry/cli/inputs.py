@@ -11,6 +11,7 @@ from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.io import ColumnChoice, Table, read_table
 from manifoldry.io.extras import optional_module
+from manifoldry.io.name_lists import split_names
 from manifoldry.io.write import ANNOTATED_FORMATS
 from manifoldry.methods.preprocessing import Preprocessing
 
@@ -23,13 +24,16 @@ def read_input(
     features: Sequence[str] | None = None,
     missing: bool = False,
 ) -> Table:
-    """The table of a file, as the parameters of a command say; its notes are printed."""
+    """The table of a file, as the parameters of a command say; its notes are printed.
+
+    The `features` are those of a model; an array without names has them in their order.
+    """
     choice = column_choice(params, features)
     graph = _declares_graph(params)
     with console.working(f"reading {path}"):
         table = read_table(
-            path, choice, delimiter=params.get("delimiter"), key=params.get("key"),
-            missing=missing, graph=graph,
+            path, choice, delimiter=params.get("delimiter"), header=params.get("header"),
+            key=params.get("key"), missing=missing, graph=graph,
         )  # fmt: skip
     for note in table.notes:
         console.note(f"{path}: {note}")
@@ -37,21 +41,30 @@ def read_input(
 
 
 def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = None) -> ColumnChoice:
-    """What the parameters of a command say about the columns."""
+    """What the parameters of a command say about the columns; `features` are those of a model."""
+    unnamed = features is not None
     if features is None and params.get("columns"):
-        features = divided_names(params["columns"])
+        features = split_names(params["columns"])
     return ColumnChoice(
         features,
         tuple(params.get("labels") or ()),
         params.get("row_names"),
-        divided_names(params.get("drop") or ""),
+        split_names(params.get("drop") or ()),
+        unnamed,
     )
+
+
+def _declares_pairs(params: Mapping[str, Any]) -> bool:
+    """Whether the data are said to be distances or weights of pairs."""
+    settings = (setting.replace(" ", "") for setting in params.get("settings") or ())
+    of_methods = {setting.rpartition(".")[2] for setting in settings}
+    said = {"metric=precomputed", "affinity=precomputed"}
+    return params.get("metric") == "precomputed" or bool(of_methods & said)
 
 
 def _declares_graph(params: Mapping[str, Any]) -> bool:
     """Whether a method is told that its input has values of pairs; other steps are refused."""
-    settings = {setting.replace(" ", "") for setting in params.get("settings") or ()}
-    declared = bool(settings & {"metric=precomputed", "affinity=precomputed"})
+    declared = _declares_pairs(params)
     steps = [f"--{name}" for name in ("impute", "log1p", "scale", "pca") if params.get(name)]
     if declared and steps:
         raise UsageError(f"{', '.join(steps)} cannot be applied to distances or weights of pairs")
@@ -79,15 +92,10 @@ class PreparedData(NamedTuple):
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
     """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    are_pairs = table.is_graph or "metric=precomputed" in (params.get("settings") or ())
+    are_pairs = table.is_graph or _declares_pairs(params)
     names = None if are_pairs else table.names
     steps = Preprocessing.of(params).decided(table.X, names, console.note)
     return PreparedData(path, table, *steps.fit(table.X, console.note))
-
-
-def divided_names(text: str) -> tuple[str, ...]:
-    """Names that are divided by commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
+from manifoldry.cli.console import json_text
 from manifoldry.cli.errors import FAILED, INTERRUPTED, OK, USAGE, InterruptedFitError, UsageError
+from manifoldry.util.text import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,9 +67,9 @@ def _run(arguments: list[str]) -> int:
 def _failed(text: str, code: int, arguments: Sequence[str]) -> int:
     """Print the error in one line; with ``--json`` as the result, too."""
     text = " ".join(text.split())
-    print(f"manifoldry: error: {text}", file=sys.stderr)
+    print(f"manifoldry: error: {printable(text)}", file=sys.stderr)
     if "--json" in arguments:
-        print(json.dumps({"error": text, "exit_code": code}, ensure_ascii=False))
+        print(json_text({"error": text, "exit_code": code}))
     return code
 
 

@@ -12,6 +12,7 @@ from manifoldry.methods.catalog import USUAL_METHODS
 
 _COLUMNS, _BEFORE, _METHOD = "Columns", "Before the method", "Method"
 _RUNNING, _OUTPUT = "Running", "Output"
+_SEVERAL = "divided by commas; a name with a comma is quoted as in CSV"
 
 
 class Impute(StrEnum):
@@ -50,8 +51,8 @@ Data = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that embed has written.")]
 Features = Annotated[
-    str | None,
-    typer.Option("--columns", help="Features, divided by commas.", rich_help_panel=_COLUMNS),
+    list[str] | None,
+    typer.Option("--columns", help=f"Features, {_SEVERAL}.", rich_help_panel=_COLUMNS),
 ]
 Labels = Annotated[
     list[str] | None,
@@ -62,12 +63,19 @@ RowNames = Annotated[
     str | None, typer.Option("--id", help="The column of row names.", rich_help_panel=_COLUMNS)
 ]
 Drop = Annotated[
-    str | None,
-    typer.Option(help="Columns to ignore, divided by commas.", rich_help_panel=_COLUMNS),
+    list[str] | None,
+    typer.Option(help=f"Columns to ignore, {_SEVERAL}.", rich_help_panel=_COLUMNS),
 ]
 Delimiter = Annotated[
     str | None, typer.Option(help="Delimiter of a text file.", rich_help_panel=_COLUMNS)
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header", rich_help_panel=_COLUMNS, show_default=False,
+        help="Whether the first line of a text file has names; by default recognized.",
+    ),
+]  # fmt: skip
 Key = Annotated[
     str | None,
     typer.Option(
@@ -135,6 +143,31 @@ MapKey = Annotated[
     str | None,
     typer.Option(help="Entry of obsm, if the map is in an AnnData.", rich_help_panel=_COLUMNS),
 ]
+MapColumns = Annotated[
+    list[str] | None,
+    typer.Option(help=f"Coordinates in the file of a map, {_SEVERAL}.", rich_help_panel=_COLUMNS),
+]
+InOrder = Annotated[
+    bool,
+    typer.Option(
+        "--in-order", help="Take rows of a map in their order, whatever their names.",
+        rich_help_panel=_COLUMNS,
+    ),
+]  # fmt: skip
+Metric = Annotated[
+    str,
+    typer.Option(
+        help="Metric of the data by which the map is judged, such as cityblock.",
+        rich_help_panel=_METHOD,
+    ),
+]
+CommonMetric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric", help="Metric of the data by which maps are judged; by default the one of the "
+        "methods.", rich_help_panel=_METHOD,
+    ),
+]  # fmt: skip
 MapFile = Annotated[
     Path, typer.Argument(help="A map: a file with a column per coordinate.", show_default=False)
 ]
@@ -168,6 +201,11 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="File to write; the suffix is its format: .csv, .tsv, "
                  ".parquet, .npy, .h5ad or .zarr.", show_default=False, rich_help_panel=_OUTPUT),
+]  # fmt: skip
+RowsFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to write; the suffix is its format: .csv, .tsv, "
+                 ".parquet or .npy.", show_default=False, rich_help_panel=_OUTPUT),
 ]  # fmt: skip
 Picture = Annotated[bool, typer.Option(help="Whether to draw a picture.", rich_help_panel=_OUTPUT)]
 PictureFile = Annotated[
@@ -223,9 +261,13 @@ Traceback = Annotated[
 
 # Options of many commands, by the names of their parameters, with their defaults.
 COLUMNS = {"columns": (Features, None), "labels": (Labels, None), "row_names": (RowNames, None),
-           "drop": (Drop, None), "delimiter": (Delimiter, None), "key": (Key, None)}  # fmt: skip
+           "drop": (Drop, None), "delimiter": (Delimiter, None), "header": (Header, None),
+           "key": (Key, None)}  # fmt: skip
 PREPROCESSING = {"impute": (ImputeOption, None), "log1p": (Log1p, False), "scale": (Scale, None),
                  "pca": (Components, None)}  # fmt: skip
+# A report always says something about data with missing values.
+PREPROCESSING_OF_REPORT = {**PREPROCESSING, "impute": (ImputeOption, Impute.MEDIAN)}
+MAPS = {"map_columns": (MapColumns, None), "in_order": (InOrder, False)}
 RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "run": (RunFile, None)}
 ANSWER = {"json": (Json, False), "traceback": (Traceback, False)}
 PRINTING = {"quiet": (Quiet, False), **ANSWER}

@@ -11,10 +11,11 @@ import typer
 
 from manifoldry.cli.console import Console
 from manifoldry.cli.inputs import check_output, output_path, read_input
+from manifoldry.cli.map_files import coordinate_names, with_columns
 from manifoldry.cli.preprocessing import decoded, divided, prepared
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, load, read_info, write_map, write_table
-from manifoldry.io.read import has_column_names
+from manifoldry.io.table import Column
 from manifoldry.io.write import MAP_FORMATS, TABLE_FORMATS
 
 
@@ -25,24 +26,26 @@ def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
         training = read_info(model).training
         fitted = load(model)
         steps, last = divided(fitted)
-        names = training.get("feature_names") if has_column_names(data) else None
+        known = training.get("feature_names")
         imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
-        table = read_input(data, ctx.params, console, features=names, missing=imputes)
+        table = read_input(data, ctx.params, console, features=known, missing=imputes)
         method = str(training.get("method", "embedding"))
-        path = output_path(ctx.params, data, f"{method}.csv")
+        path = output_path(ctx.params, data, f"{method}-placed.csv")
         with console.working(f"placing {table.n} rows"):
             X = prepared(steps, table.X)
             embedding = last.transform(X)
-        kept = _with_novelty(table, last, X)
-        write_map(path, embedding, kept, method=method)
+        computed = _computed(table, last, X, console)
+        write_map(path, embedding, table, method=method, computed=computed)
         _finish(ctx, console, path, table.n)
 
 
-def _with_novelty(table: Table, model: Any, X: Any) -> Table:
-    """The table with the distance of each row from the training data; above 2 it is unlike them."""
-    if not hasattr(model, "novelty") or "novelty" in table.labels:
-        return table
-    return replace(table, labels={**table.labels, "novelty": np.asarray(model.novelty(X))})
+def _computed(table: Table, model: Any, X: Any, console: Console) -> dict[str, Column]:
+    """The distance of each row from the training data, if known; above 2 it is unlike them."""
+    if not hasattr(model, "novelty"):
+        return {}
+    if "novelty" in table.labels:
+        console.note("the output has a new column 'novelty' in place of the one of the data")
+    return {"novelty": np.asarray(model.novelty(X))}
 
 
 def invert_file(ctx: typer.Context, model: Path, map_file: Path) -> None:
@@ -67,9 +70,9 @@ def _positions(
     """The coordinates in a file: the columns that a map of this model has, or all numbers."""
     count = int(divided(model)[1].embedding_.shape[1])
     table: Table = read_input(path, ctx.params, console)
-    usual = [f"{training.get('method', 'embedding')}{j + 1}" for j in range(count)]
-    if table.X.shape[1] > count and table.names is not None and set(usual) <= set(table.names):
-        table = read_input(path, ctx.params, console, features=usual)
+    usual = coordinate_names(str(training.get("method", "embedding")), count)
+    if table.X.shape[1] > count and set(usual) <= set(table.names or ()):
+        table = with_columns(table, usual)
     if table.X.shape[1] != count:
         raise DataFileError(
             f"{path} has {table.X.shape[1]} columns of numbers, but the map of this model has "

@@ -24,7 +24,8 @@ def report_file(ctx: typer.Context, data: Path) -> None:
         check_output(params, data, (".html", ".htm"))
         path = output_path(params, data, "report.html")
         with console.working(f"reading {data}"):
-            source = Source.of_file(data, column_choice(params), params["delimiter"], params["key"])
+            text = params["delimiter"], params["header"]
+            source = Source.of_file(data, column_choice(params), *text, params["key"])
         for note in source.table.notes:
             console.note(f"{data}: {note}")
         fit_components(ctx, source.table.X.shape[1], console.note)

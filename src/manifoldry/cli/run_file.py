@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,20 @@ from manifoldry.util.writing import written_at_once
 # Options that say how to print, not what to compute.
 _NOT_KEPT = {"run", "quiet", "json", "traceback"}
 _INPUTS = {"data", "model", "map_file", "maps"}
+_SETTINGS = "settings"
 
 
-def write_run(output: Path, ctx: typer.Context, **resolved: Any) -> Path:
-    """Write the options of a command beside its output.
+def write_run(written: Path, ctx: typer.Context, **resolved: Any) -> Path:
+    """Write the options of a command beside the file that it has written.
 
-    Options of the command that were `resolved` replace those that were given.
+    Options of the command that were `resolved` replace those that were given. A run file of
+    another command is not replaced: the new one has the name of its command in its name.
     """
-    path = output.with_suffix(".run.toml")
+    resolved = {"output": written, **resolved}
+    path = _free_path(written, str(ctx.command.name))
     options = {k: resolved.get(k, v) for k, v in ctx.params.items() if k not in _NOT_KEPT}
-    options["output"] = output
-    settings = parse_settings(options.pop("settings", None) or ())
+    settings = parse_settings(options.pop(_SETTINGS, None) or ())
+    public = _public_names(ctx)
     lines = [
         f"# Repeat with: manifoldry {ctx.command.name} --run {path.name}",
         f"command = {_toml(ctx.command.name)}",
@@ -37,7 +41,8 @@ def write_run(output: Path, ctx: typer.Context, **resolved: Any) -> Path:
     ]
     for name, value in options.items():
         if value not in (None, [], ()):
-            lines.append(f"{name} = {_toml(_absolute(value) if name in _INPUTS else value)}")
+            value = _absolute(value) if name in _INPUTS else value
+            lines.append(f"{public[name]} = {_toml(value)}")
     if settings:
         lines += ["", "[set]"]
         lines += [f"{_key(name)} = {_toml(_setting(value))}" for name, value in settings.items()]
@@ -58,16 +63,39 @@ def read_run(ctx: typer.Context, path: Path | None) -> Path | None:
         raise UsageError(f"{path} is no run file: {error}") from None
     _check_command(ctx, path, options)
     settings = options.pop("set", {})
-    known = [p.name for p in ctx.command.params if p.name is not None]
+    known = {public: name for name, public in _public_names(ctx).items()}
     for name in options:
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise UsageError(f"{path} has an unknown option {name!r}{hint}")
+    defaults = {known[public]: value for public, value in options.items()}
     if settings:
-        options["settings"] = [f"{name}={value}" for name, value in settings.items()]
-    ctx.default_map = options
+        defaults[_SETTINGS] = [f"{name}={value}" for name, value in settings.items()]
+    ctx.default_map = defaults
     return path
+
+
+def _public_names(ctx: typer.Context) -> dict[str, str]:
+    """The name of each option as it is typed, without dashes, by the name of its parameter."""
+    return {
+        str(each.name): max(each.opts, key=len).lstrip("-") if each.opts else str(each.name)
+        for each in ctx.command.params
+    }
+
+
+def _free_path(output: Path, command: str) -> Path:
+    """The name of the output with another suffix, unless it is a file of another command."""
+    added = chain(("", f"-{command}"), (f"-{command}-{i}" for i in count(2)))
+    paths = (output.with_name(f"{output.stem}{each}.run.toml") for each in added)
+    return next(path for path in paths if not path.exists() or _command_of(path) == command)
+
+
+def _command_of(path: Path) -> Any:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")).get("command")
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
 
 
 def _check_command(ctx: typer.Context, path: Path, options: dict[str, Any]) -> None:
@@ -85,7 +113,9 @@ def _absolute(path: Any) -> Any:
 
 def _setting(value: Any) -> Any:
     """A value of ``--set`` as TOML has it; what it does not have is text that reads the same."""
-    return value if isinstance(value, (bool, int, float, str)) else repr(value)
+    if isinstance(value, str):  # such as "5", which is no number
+        return value if parse_settings([f"name={value}"])["name"] == value else repr(value)
+    return value if isinstance(value, (bool, int, float)) else repr(value)
 
 
 def _key(name: str) -> str:

@@ -264,6 +264,26 @@ def column_fractions(X: Matrix) -> Array:
         variances = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
     else:
         variances = X.var(axis=0, dtype=np.float64)
+    return _fractions(mean, variances)
+
+
+def known_column_fractions(X: Array, most: int = 10_000) -> Array:
+    """Fraction of the variance of the known values in each column of dense data.
+
+    Values that are missing (NaN) are left out. Of more than about `most` rows, every k-th is used.
+    """
+    X = X[:: max(1, len(X) // most)]
+    known = np.isfinite(X)
+    X = np.where(known, X, 0.0)
+    X = X / power_of_two_scale(X)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = X.sum(axis=0, dtype=np.float64) / count
+    squares = np.where(known, X - mean, 0.0) ** 2
+    return _fractions(mean, squares.sum(axis=0) / count)
+
+
+def _fractions(mean: Array, variances: Array) -> Array:
+    """The variances as fractions of their sum."""
     # What is left of a constant column after rounding is not variance.
     variances = np.where(variances > 1e-14 * mean**2, variances, 0.0)
     return np.asarray(variances / (variances.sum() or 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from scipy import sparse
 from manifoldry.io.array_files import checked_features, sparse_rows
 from manifoldry.io.columns import ColumnChoice
 from manifoldry.io.extras import optional_module
+from manifoldry.io.store_checks import opened_hdf5, opened_zarr
 from manifoldry.io.table import Column, DataFileError, Table
 from manifoldry.util.array_like import array_like
 
@@ -92,15 +93,14 @@ def is_annotated_store(path: Path) -> bool:
 def open_annotated(path: Path) -> Any:
     """The AnnData of a file or a Zarr store, in memory."""
     anndata = optional_module("anndata", "anndata", _PURPOSE)
-    with _damaged(path):
-        return (anndata.read_zarr if path.is_dir() else anndata.read_h5ad)(path)
+    with _damaged(path), _opened(path) as store:
+        return anndata.read_zarr(store) if path.is_dir() else anndata.read_h5ad(path)
 
 
 def _read_parts(path: Path, key: str | None) -> AnnotatedParts:
-    optional_module("anndata", "anndata", _PURPOSE)
+    read = optional_module("anndata.io", "anndata", _PURPOSE).read_elem
     with _damaged(path), _opened(path) as store:
         if all("encoding-type" in store[name].attrs for name in ("obs", "var")):
-            read = _element_reader()
             keys = {kind: list(store.get(kind) or ()) for kind in _KINDS}
             place = _place(keys, "X" in store, key, path)
             return AnnotatedParts(read(store[place]), place, read(store["obs"]), read(store["var"]))
@@ -111,23 +111,9 @@ def _read_parts(path: Path, key: str | None) -> AnnotatedParts:
     return AnnotatedParts(X, place, whole.obs, whole.var)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> AbstractContextManager[Any]:
     """The entries of a file or a store, which are read when they are asked for."""
-    if path.is_dir():
-        yield optional_module("zarr", "zarr", "reading Zarr").open_group(str(path), mode="r")
-        return
-    with path.open("rb"):  # for the usual errors: h5py raises OSError for all
-        pass
-    with optional_module("h5py", "anndata", _PURPOSE).File(path, "r") as file:
-        yield file
-
-
-def _element_reader() -> Any:
-    try:
-        return optional_module("anndata.io", "anndata", _PURPOSE).read_elem
-    except (ImportError, AttributeError):  # before 0.11
-        return optional_module("anndata.experimental", "anndata", _PURPOSE).read_elem
+    return nullcontext(opened_zarr(path)) if path.is_dir() else opened_hdf5(path, _PURPOSE)
 
 
 def _place(keys: Mapping[str, list[str]], has_x: bool, key: str | None, path: Path) -> str:
@@ -158,7 +144,7 @@ def _kept(names: list[str], choice: ColumnChoice, file: str) -> list[int]:
     choice.require_names((*(choice.features or ()), *choice.drop), names, file)
     if choice.features:
         places = {name: j for j, name in enumerate(names)}
-        return [places[name] for name in choice.features]
+        return [places[name] for name in choice.features if name not in choice.drop]
     return [j for j, name in enumerate(names) if name not in set(choice.drop)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.io.extras import optional_module
+from manifoldry.io.store_checks import opened_zarr
 from manifoldry.io.table import Column, DataFileError, Table
 
 # What NumPy, scipy and Zarr raise for damaged files and for those that contain Python objects.
@@ -46,9 +46,8 @@ def read_npz(path: Path) -> Table:
 
 def read_zarr(path: Path) -> Table:
     """An array of a Zarr store, or the entry ``X`` of a group with labels and names beside it."""
-    zarr = optional_module("zarr", "zarr", "reading Zarr")
     with _damaged(path, "Zarr store"):
-        store = zarr.open(str(path), mode="r")
+        store = opened_zarr(path)
         if hasattr(store, "shape"):
             return Table(checked_features(np.asarray(store), str(path)))
         arrays = {name: np.asarray(array) for name, array in store.arrays()}

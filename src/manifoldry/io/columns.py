@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.io.table import Column, DataFileError, Table
+from manifoldry.io.table import MISSING_NUMBERS, Column, DataFileError, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,12 +36,16 @@ class ColumnChoice:
         Name of the column of row names.
     drop : sequence of str
         Names of columns to ignore.
+    unnamed : bool
+        Whether the columns of an array without names are taken in its order, as if they had the
+        names of the features.
     """
 
     features: Sequence[str] | None = None
     labels: Sequence[str] = ()
     id: str | None = None
     drop: Sequence[str] = ()
+    unnamed: bool = False
 
     def apply(self, table: pa.Table, file: str) -> Table:
         """Split the columns of an arrow table; `file` is its name, for messages."""
@@ -50,13 +54,15 @@ class ColumnChoice:
         named = (*(self.features or ()), *self.labels, *self.drop, *_given(self.id))
         self.require_names(named, present, file)
         left = [name for name in present if name not in self.drop]
+        free = [name for name in left if name not in (self.features or ())]
         notes: list[str] = []
-        row_names = self.id or _recognized_id(left, columns)
-        labels = list(self.labels) or _recognized_labels(left, columns, row_names)
-        special = {*labels, *_given(row_names)}
-        features = list(self.features or [n for n in left if n not in special])
+        row_names = self.id or _recognized_id(free, columns)
+        labels = list(self.labels) or _recognized_labels(free, columns, row_names)
         if self.features is None:
-            features, notes = _numeric(features, columns)
+            special = {*labels, *_given(row_names)}
+            features, notes = _numeric([n for n in left if n not in special], columns)
+        else:
+            features = [name for name in self.features if name not in self.drop]
         if not features:
             raise DataFileError(
                 f"{file} has no column of numbers that can be a feature; name features with "
@@ -84,7 +90,7 @@ class ColumnChoice:
         if self.labels:
             self.require_names(self.labels, list(table.labels), file)
             table = replace(table, labels={name: table.labels[name] for name in self.labels})
-        if not (self.features or self.drop):
+        if not (self.features or self.drop) or (self.unnamed and table.names is None):
             return table
         if table.names is None:
             raise DataFileError(
@@ -121,12 +127,16 @@ def _given(name: str | None) -> tuple[str, ...]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The names, with a number added to those that occur again."""
-    seen: dict[str, int] = {}
-    unique = []
+    """The names, with a number that makes them different added to those that occur again."""
+    counts: dict[str, int] = {}
+    taken, unique = set(names), []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+        counts[name] = counts.get(name, 0) + 1
+        new = name
+        while counts[name] > 1 and (new := f"{name}.{counts[name]}") in taken:
+            counts[name] += 1
+        taken.add(new)
+        unique.append(new)
     return unique
 
 
@@ -153,6 +163,11 @@ def _recognized_id(names: Sequence[str], columns: dict[str, Any]) -> str | None:
 
 
 def _is_distinct(column: Any) -> bool:
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    if types.is_string(column.type) and pc.any(pc.equal(column, "")).as_py():
+        return False  # a name is missing
     return column.null_count == 0 and _n_distinct(column) == len(column)
 
 
@@ -212,7 +227,7 @@ def _first_text(column: Any) -> tuple[int, str]:
         try:
             float(value)
         except (TypeError, ValueError):
-            if value is not None:
+            if value is not None and str(value).strip() not in MISSING_NUMBERS:
                 return i, str(value)[:40]
     return 0, str(column[0])
 

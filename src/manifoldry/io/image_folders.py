@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,37 +15,48 @@ _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
 
 
 def read_image_folder(folder: Path) -> Table:
-    """Pixels between 0 and 1, in gray or in color; names of subfolders are labels."""
+    """Pixels between 0 and 1, in gray or in color; names of subfolders are labels.
+
+    Images of floating-point numbers keep their values.
+    """
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in _SUFFIXES and p.is_file())
     if not files:
         raise DataFileError(
             f"{folder} has no images ({', '.join(sorted(_SUFFIXES))}); name a file, or a folder of "
             "images"
         )
-    pixels = [_pixels(file) for file in files]
-    if any(image.ndim == 3 for image in pixels):
-        pixels = [_in_color(image) for image in pixels]
-    for file, image in zip(files, pixels, strict=True):
-        if image.shape != pixels[0].shape:
+    pixels: list[Column] = []
+    remarks: Counter[str] = Counter()
+    for file in files:
+        image, found = _pixels(file)
+        if pixels and image.shape[:2] != pixels[0].shape[:2]:
             raise DataFileError(
                 f"{file} has {_size(image)} pixels, but {files[0]} has {_size(pixels[0])}; scale "
                 "all images to one size first"
             )
+        pixels.append(image)
+        remarks.update(found)
+    if any(image.ndim == 3 for image in pixels):
+        pixels = [_in_color(image) for image in pixels]
     X = np.stack([image.ravel() for image in pixels])
     names = np.array([file.relative_to(folder).as_posix() for file in files])
     shape = pixels[0].shape
     note = f"{len(files)} images of {_size(pixels[0])} pixels" + ", in color" * (len(shape) == 3)
-    return Table(X, None, names, _folders(files, folder), (note,), image_shape=shape)
+    notes = (note, *(f"{count} images {remark}" for remark, count in remarks.items()))
+    return Table(X, None, names, _folders(files, folder), notes, image_shape=shape)
 
 
-def _pixels(file: Path) -> Column:
-    """An image as numbers: (height, width) if it is gray, otherwise (height, width, 3)."""
+def _pixels(file: Path) -> tuple[Column, list[str]]:
+    """An image as numbers, and what is said about it.
+
+    The shape is (height, width) if the image is gray, otherwise (height, width, 3).
+    """
     image = optional_module("PIL.Image", "cli", "reading images")
     try:
         with image.open(file) as opened:
-            gray = opened.mode in ("1", "L", "LA", "I", "F", "I;16")
+            mode, remarks = opened.mode, _remarks(opened)
+            gray = mode in ("1", "L", "LA", "La", "F") or mode.startswith("I")
             values = np.asarray(opened.convert("F" if gray else "RGB"), dtype=np.float32)
-            largest = 65_535 if opened.mode.startswith("I") else 255
     except PermissionError:
         raise
     except (OSError, ValueError, SyntaxError, EOFError) as error:
@@ -52,7 +64,19 @@ def _pixels(file: Path) -> Column:
         raise DataFileError(f"{file} is damaged, or no image: {reason}; remove it") from error
     except image.DecompressionBombError as error:
         raise DataFileError(f"{file} is too large an image: {error}") from error
-    return values / np.float32(largest)
+    largest = 1 if mode == "F" else 65_535 if mode.startswith("I") else 255
+    return values / np.float32(largest), remarks
+
+
+def _remarks(opened: Any) -> list[str]:
+    """What of an opened image is not used, or not scaled."""
+    facts = {
+        "have several frames, of which the first is used": getattr(opened, "is_animated", False),
+        "have transparency, which is not used": opened.mode.lower().endswith("a")
+        or "transparency" in opened.info,
+        "have floating-point numbers, which are not scaled": opened.mode == "F",
+    }
+    return [remark for remark, holds in facts.items() if holds]
 
 
 def _in_color(image: Column) -> Column:

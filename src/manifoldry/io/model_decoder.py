@@ -23,6 +23,7 @@ from manifoldry.io.model_values import (
     MAX_COPIED_BYTES,
     MAX_DEPTH,
     SPARSE,
+    SPARSE_PARTS,
     DamagedModelError,
     Tree,
     plain_dtype,
@@ -37,6 +38,8 @@ class Decoder:
     def __init__(self, arrays: Sequence[Array]) -> None:
         self.arrays = arrays
         self._objects: list[Any] = []
+        # Of all entries together: a few bytes of a file can ask for the same copy many times.
+        self._bytes_left = MAX_COPIED_BYTES + sum(array.nbytes for array in arrays)
 
     def model(self, tree: Tree) -> BaseEstimator:
         """The estimator of a tree, whose objects have been checked."""
@@ -62,6 +65,15 @@ class Decoder:
                 return read(content, depth + 1)
         raise DamagedModelError("it has an entry that is no value")
 
+    def _reserve(self, count: int) -> None:
+        """Take bytes for a copy from those that are left; an error if they do not suffice."""
+        if count > self._bytes_left:
+            raise DamagedModelError(
+                f"copies of its arrays would take {(count - self._bytes_left) / 1e6:.0f} MB more "
+                "than a file of this size may"
+            )
+        self._bytes_left -= count
+
     def _read_float(self, text: Tree, depth: int) -> float:
         return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text]
 
@@ -77,7 +89,7 @@ class Decoder:
         rows = part if part.flags.c_contiguous else part.T
         if step < rows.shape[1]:
             raise DamagedModelError("the rows of a matrix overlap")
-        _check_bytes(len(rows) * step * part.itemsize)
+        self._reserve(len(rows) * step * part.itemsize)
         whole = np.zeros((len(rows), step), part.dtype)
         whole[:, : rows.shape[1]] = rows
         kept = whole[:, : rows.shape[1]]
@@ -87,7 +99,7 @@ class Decoder:
         kind, shape, items = content
         values = [self.decode(item, depth) for item in items]
         dtype = np.dtype(object) if kind == "O" else plain_dtype(kind, "U")
-        _check_bytes(len(values) * dtype.itemsize)
+        self._reserve(len(values) * dtype.itemsize)
         out = np.empty(len(values), dtype)
         for i, value in enumerate(values):  # one by one: lists are objects, too
             out[i] = value
@@ -104,7 +116,7 @@ class Decoder:
 
     def _read_records(self, columns: Tree, depth: int) -> Array:
         read = [(str(name), self.decode(column, depth)) for name, column in columns]
-        _check_bytes(sum(column.nbytes for _, column in read))
+        self._reserve(sum(column.nbytes for _, column in read))
         dtype = [(name, column.dtype) for name, column in read]
         records = np.empty(read[0][1].shape, dtype)
         for name, column in read:
@@ -141,6 +153,7 @@ class Decoder:
             matrix = made((data, tuple(places)), shape=tuple(shape))
         else:
             matrix = made((data, *places), shape=tuple(shape))
+        self._reserve(_copied_bytes(matrix, arrays))
         if kind.startswith("cs"):
             matrix.check_format(full_check=True)  # compiled loops trust the indices
         self._objects.append(matrix)
@@ -191,6 +204,13 @@ class Decoder:
         return made
 
 
+def _copied_bytes(matrix: Any, given: Sequence[Array]) -> int:
+    """Bytes of the parts of a sparse matrix that are not those it was given, but conversions."""
+    parts = (getattr(matrix, name) for name in SPARSE_PARTS[matrix.format])
+    pairs = zip(parts, given, strict=True)
+    return sum(part.nbytes for part, each in pairs if not np.may_share_memory(part, each))
+
+
 def _require_fields(made: Any) -> None:
     """A dataclass must have all of its fields; those with defaults have them by their class."""
     if is_dataclass(made):
@@ -206,8 +226,3 @@ def _known(name: Any) -> type:
             f"it contains an object of the class {str(name)[:80]!r}, which manifoldry does not load"
         )
     return kind
-
-
-def _check_bytes(count: int) -> None:
-    if count > MAX_COPIED_BYTES:
-        raise DamagedModelError(f"an array would take {count / 1e6:.0f} MB")

@@ -1,24 +1,18 @@
 """Files of fitted models that can be loaded safely, and read in part.
 
-A file is a line of magic bytes, the length and the checksum of a header, the header as JSON, and
-the arrays of the model, uncompressed, one after the other, each at a multiple of 64 bytes. The
-header has the class, the parameters and facts about the training data, the tree of the model's
-objects (see `model_tree`), and type, shape, place and checksum of every array.
+The header of a file (see `model_layout`) has the class, the parameters and facts about the training
+data, and the tree of the model's objects (see `model_tree`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import mmap
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy
@@ -27,22 +21,21 @@ from sklearn.base import BaseEstimator
 
 from manifoldry.exceptions import VersionWarning, warn
 from manifoldry.io.model_decoder import Decoder
+from manifoldry.io.model_layout import (
+    FORMAT,
+    INCONSISTENT,
+    file_size,
+    opened_file,
+    read_arrays,
+    reporting_damage,
+    stored_array,
+    write_file,
+)
 from manifoldry.io.model_tree import Encoder
-from manifoldry.io.model_values import DamagedModelError, Tree, UnsavableError, plain_dtype
+from manifoldry.io.model_values import Tree, UnsavableError
 from manifoldry.util.saved import package_version
+from manifoldry.util.text import short_line
 from manifoldry.util.typing import Array
-from manifoldry.util.writing import written_at_once
-
-FORMAT = 1
-_MAGIC = b"manifoldry model\n"
-_ALIGNMENT = 64
-# Bytes of the header, so that a file cannot ask for much more memory than it takes on the disk.
-_MAX_HEADER = 2**25
-# Files up to this size are read and verified at once; larger ones are mapped into memory.
-_SMALL = 2**26
-# What a header of the wrong shape may raise while it is interpreted.
-_INCONSISTENT = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError,
-                 TypeError, ValueError)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,22 +102,11 @@ def save(
             "scikit-learn": sklearn.__version__,
         },
         "estimator": type(model).__name__,
-        "parameters": {k: _short(v) for k, v in model.get_params().items()},
+        "parameters": {k: short_line(repr(v)) for k, v in model.get_params().items()},
         "training": _training(model) | dict(facts or {}),
-        "arrays": list(_entries(arrays)),
         "tree": tree,
     }  # fmt: skip
-    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-    if len(text) > _MAX_HEADER:
-        raise UnsavableError(
-            f"{type(model).__name__} has {len(text) / 1e6:.0f} MB of texts and small values, and a "
-            f"model file has room for {_MAX_HEADER / 1e6:.0f} MB: use numbers instead of texts"
-        )
-    with written_at_once(path) as file:
-        file.write(_MAGIC + len(text).to_bytes(8, "little") + hashlib.sha256(text).digest() + text)
-        for array in arrays:
-            _pad(file)
-            file.write(_bytes(array))
+    write_file(path, header, arrays)
     return Path(path)
 
 
@@ -151,8 +133,8 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     place. :func:`save` does neither: it makes a new file under the old name.
     """
     path = Path(path)
-    with _opened(path) as (header, start, file), _damage(path):
-        arrays = _read_arrays(file, header, start, verify)
+    with opened_file(path) as (header, start, file), reporting_damage(path):
+        arrays = read_arrays(file, header, start, verify)
         model = Decoder(arrays).model(header["tree"])
         writer = str(header["versions"]["manifoldry"])
     _compare_versions(writer, path)
@@ -162,10 +144,10 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
 def read_info(path: str | os.PathLike[str]) -> ModelInfo:
     """Class, parameters and training data of a saved model, without loading it."""
     path = Path(path)
-    with _opened(path) as (header, _, file), _damage(path):
+    with opened_file(path) as (header, _, file), reporting_damage(path):
         return ModelInfo(
             str(header["estimator"]), _texts(header["parameters"]), dict(header["training"]),
-            _texts(header["versions"]), str(header["created"]), header["format"], _size(file),
+            _texts(header["versions"]), str(header["created"]), header["format"], file_size(file),
         )  # fmt: skip
 
 
@@ -178,59 +160,13 @@ def _encoded(model: BaseEstimator) -> tuple[Tree, list[Array]]:
     name, encoder = type(model).__name__, Encoder()
     try:
         tree = encoder.encode(model, name)
-        arrays = [_stored(a) for a in encoder.arrays]
+        arrays = [stored_array(a) for a in encoder.arrays]
         Decoder(arrays).model(tree)
     except UnsavableError:
         raise
-    except _INCONSISTENT as error:
+    except INCONSISTENT as error:
         raise UnsavableError(f"{name} cannot be saved: {error}") from error
     return tree, arrays
-
-
-def _stored(array: Array) -> Array:
-    """The array as its bytes are written: little endian, in C or Fortran order."""
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        array = array.copy(order="K")  # products of matrices in another order have other bits
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):  # axes in a third order
-        array = np.ascontiguousarray(array)
-    return array.astype(array.dtype.newbyteorder("<"), order="A", copy=False)
-
-
-def _entries(arrays: list[Array]) -> Iterator[dict[str, Tree]]:
-    """Type, shape, order, place and checksum of every array, relative to the end of the header."""
-    offset = 0
-    for array in arrays:
-        yield {
-            "dtype": array.dtype.str,
-            "shape": list(array.shape),
-            "fortran": not array.flags.c_contiguous,
-            "offset": offset,
-            "sha256": hashlib.sha256(_bytes(array)).hexdigest(),
-        }
-        offset += _aligned(array.nbytes)
-
-
-def _bytes(array: Array) -> memoryview:
-    """The bytes of a contiguous array, in its own order, without a copy."""
-    return memoryview(array.reshape(-1, order="A").view(np.uint8))  # type: ignore[arg-type]
-
-
-def _pad(file: BinaryIO) -> None:
-    file.write(bytes(-file.tell() % _ALIGNMENT))
-
-
-def _aligned(place: int) -> int:
-    return -(-place // _ALIGNMENT) * _ALIGNMENT
-
-
-def _short(value: Any, most: int = 200) -> str:
-    return _short_text(" ".join(repr(value).split()), most)
-
-
-def _short_text(text: str, most: int = 200) -> str:
-    """The text in one line of printable characters, since a file may come from anybody."""
-    text = "".join(c if c.isprintable() else "?" for c in text[:most])
-    return text if len(text) < most else text[: most - 1] + "…"
 
 
 def _training(model: Any) -> dict[str, Any]:
@@ -252,110 +188,11 @@ def _training(model: Any) -> dict[str, Any]:
     return facts
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[dict[str, Any], int, BinaryIO]]:
-    """The header of a model file, the place of its first array, and the open file."""
-    with path.open("rb") as file:
-        fixed = len(_MAGIC) + 8 + 32
-        start = file.read(fixed)
-        if not start.startswith(_MAGIC):
-            raise DamagedModelError(
-                f"{path} is no model file of manifoldry: save one with manifoldry.save(model, path)"
-            )
-        size, checksum = int.from_bytes(start[len(_MAGIC) : -32], "little"), start[-32:]
-        if len(start) < fixed or size > min(_MAX_HEADER, _size(file) - fixed):
-            raise DamagedModelError(f"{path} is cut off or damaged: its header is incomplete")
-        text = file.read(size)
-        if hashlib.sha256(text).digest() != checksum:
-            raise DamagedModelError(f"{path} is damaged: the checksum of its header is wrong")
-        with _damage(path):
-            header = json.loads(text, parse_constant=_refuse, object_pairs_hook=_distinct)
-            version = header["format"]
-            if type(version) is not int or version < 1:
-                raise DamagedModelError("it has an unknown format")
-        if version > FORMAT:
-            raise DamagedModelError(
-                f"{path} has version {version} of the format, and manifoldry {package_version()} "
-                f"reads versions up to {FORMAT}: update manifoldry"
-            )
-        yield header, _aligned(fixed + size), file
-
-
-@contextmanager
-def _damage(path: Path) -> Iterator[None]:
-    """Report whatever fails while the parts of a file are interpreted."""
-    try:
-        yield
-    except DamagedModelError as error:
-        raise DamagedModelError(f"{path} cannot be loaded: {error}") from None
-    except _INCONSISTENT as error:
-        reason = f"{type(error).__name__}: {_short_text(str(error))}"
-        raise DamagedModelError(
-            f"{path} is damaged: its parts are inconsistent ({reason})"
-        ) from error
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of JSON with these entries, whose names must differ."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise DamagedModelError("an entry occurs twice")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise DamagedModelError(f"{constant} is no number of JSON")
-
-
-def _size(file: BinaryIO) -> int:
-    return os.fstat(file.fileno()).st_size
-
-
-def _read_arrays(
-    file: BinaryIO, header: dict[str, Any], start: int, verify: bool | None
-) -> list[Array]:
-    """The arrays, as views of the file's bytes in memory."""
-    is_small = _size(file) <= _SMALL
-    if is_small:
-        file.seek(0)
-        buffer: Any = bytearray(file.read())
-    else:
-        # Private to this process: changes to an array do not reach the file.
-        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    arrays, end = [], start
-    for entry in header["arrays"]:
-        # One after the other, so that no byte is in two arrays, and checksums take one pass.
-        if entry["offset"] != _aligned(end - start):
-            raise DamagedModelError("an array is not at its place")
-        arrays.append(_view(buffer, entry, start + entry["offset"]))
-        end = start + entry["offset"] + arrays[-1].nbytes
-    if end != len(buffer) and header["arrays"]:
-        raise DamagedModelError("it has more bytes than its arrays")
-    if is_small if verify is None else verify:
-        for array, entry in zip(arrays, header["arrays"], strict=True):
-            if hashlib.sha256(_bytes(array)).hexdigest() != entry["sha256"]:
-                raise DamagedModelError("the checksum of an array is wrong")
-    return arrays
-
-
-def _view(buffer: Any, entry: dict[str, Any], offset: int) -> Array:
-    dtype, shape = plain_dtype(entry["dtype"]), tuple(entry["shape"])
-    if any(type(length) is not int or length < 0 for length in shape):
-        raise DamagedModelError(f"an array has the shape {_short(shape)}")
-    count = math.prod(shape)
-    if offset + count * dtype.itemsize > len(buffer):
-        raise DamagedModelError("an array is cut off")
-    if not count:
-        return np.empty(shape, dtype)
-    flat = np.frombuffer(buffer, dtype, count, offset)
-    return flat.reshape(shape, order="F" if entry["fortran"] else "C")
-
-
 def _compare_versions(writer: str, path: Path) -> None:
     own = package_version()
     if writer != own:
         warn(
-            f"{path} was written by manifoldry {_short_text(writer, 40)} and is loaded by {own}, "
+            f"{path} was written by manifoldry {short_line(writer, 40)} and is loaded by {own}, "
             "whose attributes may differ; fit the model again with this version if its results do",
             VersionWarning,
         )

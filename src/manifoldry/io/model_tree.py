@@ -40,6 +40,7 @@ class Encoder:
         self._numbers: dict[int, int] = {}  # of arrays and objects that have been met
         self._kept: list[Any] = []  # so that no other object gets the same id
         self._n_objects = 0
+        self._bytes_left = MAX_COPIED_BYTES  # for parts of matrices
 
     def encode(self, value: Any, where: str) -> Tree:
         """The tree of a value; `where` is its place in the model, for messages."""
@@ -144,8 +145,23 @@ class Encoder:
             self._kept.append(value)
             self.arrays.append(np.asarray(value))
         number = {"array": self._numbers[id(value)]}
-        step = _step_of_part(value)
+        step = self._step_of_part(value)
         return number if step is None else {"part": [number, step]}
+
+    def _step_of_part(self, array: Array) -> int | None:
+        """Distance, in numbers, of the rows or columns of a matrix that is part of a larger one.
+
+        Products with the matrix have other bits if its rows or columns are moved together. None if
+        it is no such part, or if the larger one takes too much memory.
+        """
+        if array.ndim != 2 or array.flags.c_contiguous or array.flags.f_contiguous:
+            return None
+        near, far = sorted(array.strides)
+        count = far * max(array.shape)
+        if near != array.itemsize or far % array.itemsize or count > self._bytes_left:
+            return None
+        self._bytes_left -= count
+        return far // array.itemsize
 
 
 def _state(value: Any) -> dict[str, Any]:
@@ -154,21 +170,6 @@ def _state(value: Any) -> dict[str, Any]:
         return dict(BaseEstimator.__getstate__(value))
     state = value.__getstate__() or {}
     return {name: each for name, each in state.items() if is_saved(type(value), name)}
-
-
-def _step_of_part(array: Array) -> int | None:
-    """Distance, in numbers, of the rows or columns of a matrix that is part of a larger one.
-
-    Products with the matrix have other bits if its rows or columns are moved together.
-    """
-    if array.ndim != 2 or array.flags.c_contiguous or array.flags.f_contiguous:
-        return None
-    near, far = sorted(array.strides)
-    aligned = near == array.itemsize and far % array.itemsize == 0
-    step = far // array.itemsize
-    return (
-        step if aligned and step * max(array.shape) * array.itemsize <= MAX_COPIED_BYTES else None
-    )
 
 
 def _described(value: Any) -> str:

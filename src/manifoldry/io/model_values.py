@@ -22,8 +22,9 @@ SPARSE = {
 FUNCTIONS = {name: getattr(np, name) for name in ("log1p", "expm1", "log2", "sqrt", "square")}
 ARRAY_KINDS = "biufc"  # numbers and booleans
 MAX_DEPTH = 100
-# Of an array of texts, all of which take as much memory as the longest, of records, whose columns
-# may be the same array, or of a part of a matrix: a small file could ask for any amount.
+# Of all arrays of texts, which take as much memory as the longest, of records, whose columns may be
+# the same array, and of parts of matrices, beyond the bytes of the arrays in the file: a small file
+# could ask for any amount.
 MAX_COPIED_BYTES = 2**27
 
 

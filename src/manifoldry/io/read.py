@@ -23,6 +23,7 @@ def read_table(
     choice: ColumnChoice | None = None,
     *,
     delimiter: str | None = None,
+    header: bool | None = None,
     key: str | None = None,
     missing: bool = False,
     graph: bool = False,
@@ -41,6 +42,9 @@ def read_table(
         Which columns are features, labels and names of rows; what is not said is recognized.
     delimiter : str, optional
         Delimiter of a text file; by default it is recognized.
+    header : bool, optional
+        Whether the first line of a text file has the names of the columns; by default it is
+        recognized.
     key : str, optional
         Entry of ``obsm``, ``layers`` or ``obsp`` of an AnnData (an ``.h5ad`` file, or a Zarr
         store) to read instead of ``X``.
@@ -66,7 +70,7 @@ def read_table(
     (('width',), (4, 1), ['species'])
     """
     choice = ColumnChoice() if choice is None else choice
-    table = _read(path, choice, delimiter, key)
+    table = _read(path, choice, (delimiter, header), key)
     if table.is_graph and not graph:
         raise DataFileError(
             f"{key!r} is in obsp of {path}, which has distances or weights of pairs, not features; "
@@ -84,16 +88,11 @@ def read_table(
     return table
 
 
-def has_column_names(path: str | os.PathLike[str]) -> bool:
-    """Whether data of this format have names of columns; arrays and images have none."""
-    file = Path(path)
-    if is_annotated_store(file):
-        return True
-    return file.suffix.lower() not in _ARRAYS and not file.is_dir()
-
-
 def _read(
-    path: str | os.PathLike[str], choice: ColumnChoice, delimiter: str | None, key: str | None
+    path: str | os.PathLike[str],
+    choice: ColumnChoice,
+    text: tuple[str | None, bool | None],
+    key: str | None,
 ) -> Table:
     file = Path(path)
     suffix = file.suffix.lower()
@@ -101,7 +100,7 @@ def _read(
     if key is not None and not annotated:
         raise DataFileError(f"{path} is no AnnData, so it has no entry {key!r}")
     if str(path) == "-":
-        return _from_text("-", choice, delimiter)
+        return _from_text("-", choice, *text)
     if not file.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if annotated:
@@ -112,11 +111,13 @@ def _read(
         return choice.apply_to_array(read_image_folder(file), str(path))
     if suffix in _ARROW:
         return choice.apply(read_arrow(file), str(path))
-    return _from_text(file, choice, delimiter)
+    return _from_text(file, choice, *text)
 
 
-def _from_text(source: str | Path, choice: ColumnChoice, delimiter: str | None) -> Table:
-    rows, notes = read_text(source, delimiter)
+def _from_text(
+    source: str | Path, choice: ColumnChoice, delimiter: str | None, header: bool | None
+) -> Table:
+    rows, notes = read_text(source, delimiter, header)
     table = choice.apply(rows, "standard input" if source == "-" else str(source))
     for note in notes:
         table = table.with_note(note)

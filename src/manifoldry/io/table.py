@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from manifoldry.util.typing import Matrix
 
 Column = NDArray[Any]
+# How text files write a number that is missing.
+MISSING_NUMBERS = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?", "-", "#N/A")
 
 
 class DataFileError(ValueError):

@@ -8,11 +8,12 @@ import io
 import sys
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manifoldry.io.extras import optional_module
-from manifoldry.io.table import DataFileError
+from manifoldry.io.table import MISSING_NUMBERS, DataFileError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,31 +21,65 @@ if TYPE_CHECKING:
 _SAMPLE = 2**20  # characters by which a file is recognized
 _DELIMITERS = ",;\t| "
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-_MISSING = ["", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?", "-", "#N/A"]
+_MAX_UNPACKED = 2**32  # bytes; beyond, a gzip file may be at most so many times larger unpacked:
+_MAX_RATIO = 100
 
 
-def read_text(source: str | Path, delimiter: str | None = None) -> tuple[pa.Table, list[str]]:
-    """An arrow table of a text file, or of standard input for ``"-"``, and notes about it."""
+def read_text(
+    source: str | Path, delimiter: str | None = None, header: bool | None = None
+) -> tuple[pa.Table, list[str]]:
+    """An arrow table of a text file, or of standard input for ``"-"``, and notes about it.
+
+    The first line has the names of the columns if `header` is true; by default it is recognized.
+    """
     name = "standard input" if str(source) == "-" else str(source)
     raw = sys.stdin.buffer.read() if str(source) == "-" else Path(source).read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataFileError(f"{name} is a damaged gzip file: {error}") from None
-    text, notes = _decoded(raw, name)
+    text, notes = _decoded(_unpacked(raw, name) if raw[:2] == b"\x1f\x8b" else raw, name)
     comments, text = _divided_comments(text)
     if not text.strip():
         raise DataFileError(f"{name} is empty")
     sample = [line.strip(" ") for line in text[:_SAMPLE].splitlines()[:50] if line.strip()]
     mark = _given_delimiter(delimiter) or _delimiter(sample)
     if comments:
-        header = comments[-1].lstrip("# \t")
-        if len(_fields(header, mark)) == len(_fields(sample[0], mark)) > 1:
-            text, sample = f"{header}\n{text}", [header, *sample]
         notes.append(f"{name} begins with {len(comments)} lines of comments")
-    comma = mark != "," and _has_decimal_commas(sample, mark)
-    return _parsed(text, name, mark, "," if comma else ".", _has_header(sample, mark)), notes
+        names = comments[-1].lstrip("# \t")
+        is_as_long = len(_fields(names, mark)) == len(_fields(sample[0], mark)) > 1
+        if header is not False and is_as_long and _has_header([names, *sample], mark):
+            text, sample, header = f"{names}\n{text}", [names, *sample], True
+    commas = [] if mark == "," else _decimal_commas(sample, mark)
+    if commas:
+        notes.append(f"decimal commas: {commas[0]} is read as {commas[0].replace(',', '.')}")
+    if header is None:
+        header = _has_header(sample, mark)
+        notes += _notes_on_header(header, _fields(sample[0], mark))
+    return _parsed(text, name, mark, "," if commas else ".", header), notes
+
+
+def _unpacked(raw: bytes, name: str) -> bytearray:
+    """The bytes of a gzip file, of which a small one can have more than fit into memory."""
+    most = max(_MAX_UNPACKED, _MAX_RATIO * len(raw))
+    unpacked = bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
+            while len(unpacked) <= most and (part := file.read(2**20)):
+                unpacked += part
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataFileError(f"{name} is a damaged gzip file: {error}") from None
+    if len(unpacked) > most:
+        raise DataFileError(
+            f"{name} has {len(raw)} bytes, but more than {most} when it is unpacked; if that is "
+            "meant, unpack it first with gunzip"
+        )
+    return unpacked
+
+
+def _notes_on_header(header: bool, first: Sequence[str]) -> list[str]:
+    """What to say about a first line whose meaning was recognized."""
+    if not header:
+        return ["no header recognized, so the first line is data; --header if it has names"]
+    if any(_is_whole(cell) for cell in first):
+        return ["the first line, with numbers, is taken as names of columns; --no-header if not"]
+    return []
 
 
 def _given_delimiter(delimiter: str | None) -> str | None:
@@ -65,7 +100,7 @@ def _divided_comments(text: str) -> tuple[list[str], str]:
     return comments, text[start:]
 
 
-def _decoded(raw: bytes, name: str) -> tuple[str, list[str]]:
+def _decoded(raw: bytes | bytearray, name: str) -> tuple[str, list[str]]:
     if b"\x00" in raw[:1000] and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataFileError(
             f"{name} is neither text nor a format that is known by its suffix; save it as CSV, "
@@ -114,25 +149,51 @@ def _is_number(text: str, decimal: str = ".") -> bool:
     try:
         float(text.strip().replace(decimal, "."))
     except ValueError:
-        return text.strip() in _MISSING
+        return text.strip() in MISSING_NUMBERS
     return True
 
 
-def _has_decimal_commas(lines: Sequence[str], mark: str) -> bool:
+def _is_whole(text: str) -> bool:
+    return text.strip().removeprefix("-").isdecimal()
+
+
+def _decimal_commas(lines: Sequence[str], mark: str) -> list[str]:
+    """The cells with commas after the first line, if all of them are numbers."""
     cells = [cell for line in lines[1:] for cell in _fields(line, mark) if "," in cell]
-    return bool(cells) and all(_is_number(cell, ",") for cell in cells)
+    return cells if all(_is_number(cell, ",") for cell in cells) else []
 
 
 def _has_header(lines: Sequence[str], mark: str) -> bool:
-    """Whether the first line has texts where the second has numbers."""
+    """Whether the first line has texts where the second has numbers, or numbers as names."""
     first = _fields(lines[0], mark)
     if len(lines) == 1:
         return not any(_is_number(cell) for cell in first)
-    second = _fields(lines[1], mark)
-    decimal = "," if _has_decimal_commas(lines, mark) else "."
-    pairs = zip(first, second, strict=False)
+    rows = [_fields(line, mark) for line in lines[1:]]
+    decimal = "," if _decimal_commas(lines, mark) else "."
+    pairs = zip(first, rows[0], strict=False)
     changed = any(_is_number(b, decimal) and not _is_number(a, decimal) for a, b in pairs)
-    return changed or not any(_is_number(cell, decimal) for cell in [*first, *second])
+    without_numbers = not any(_is_number(cell, decimal) for cell in [*first, *rows[0]])
+    return changed or without_numbers or _are_names(first, rows, decimal)
+
+
+def _are_names(first: Sequence[str], rows: Sequence[Sequence[str]], decimal: str) -> bool:
+    """Whether a line names columns by numbers, such as years or 0, 1, 2.
+
+    They are different whole numbers above columns of mostly other numbers, and the line begins
+    with a text (which is then above texts), or the numbers follow each other.
+    """
+    places = [j for j, cell in enumerate(first) if _is_whole(cell)]
+    numbers = [int(first[j]) for j in places]
+    others = [cell.strip() for cell in first if not _is_whole(cell)]
+    if len(set(numbers)) < len(numbers) or any(cell and _is_number(cell) for cell in others):
+        return False
+    for j in places:
+        below = [row[j] for row in rows if j < len(row) and row[j].strip() not in MISSING_NUMBERS]
+        parts = [cell for cell in below if _is_number(cell, decimal) and not _is_whole(cell)]
+        if 2 * len(parts) <= len(below):
+            return False
+    follow = len(numbers) > 1 and all(b == a + 1 for a, b in pairwise(numbers))
+    return follow or bool(numbers and others and first[0].strip() == others[0] != "")
 
 
 def _parsed(text: str, name: str, mark: str, decimal: str, header: bool) -> pa.Table:
@@ -149,7 +210,7 @@ def _parsed(text: str, name: str, mark: str, decimal: str, header: bool) -> pa.T
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=mark, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                null_values=_MISSING, strings_can_be_null=True, decimal_point=decimal
+                null_values=MISSING_NUMBERS, strings_can_be_null=False, decimal_point=decimal
             ),
         )
     except pa.ArrowInvalid as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def write_map(
     table: Table,
     *,
     method: str = "embedding",
+    computed: Mapping[str, Column] | None = None,
 ) -> Path:
     """Write an embedding, with the names and labels of its rows, in the format of the suffix.
 
@@ -50,13 +52,16 @@ def write_map(
         The data.
     method : str
         Name of the method; columns are its name and a number.
+    computed : mapping from str to arrays of shape (n,), optional
+        Columns to write beside the labels; one replaces a label of the same name.
     """
     if len(embedding) != table.n:
         raise ValueError(f"embedding has {len(embedding)} rows, but the table has {table.n}")
     if Path(path).suffix.lower() in ANNOTATED_FORMATS:
-        return _write_annotated(Path(path), embedding, table, f"X_{method}")
+        return _write_annotated(Path(path), embedding, table, f"X_{method}", computed or {})
     names = tuple(f"{method}{j + 1}" for j in range(embedding.shape[1]))
-    return write_table(path, replace(table, X=embedding, names=names))
+    labels = {**table.labels, **(computed or {})}
+    return write_table(path, replace(table, X=embedding, names=names, labels=labels))
 
 
 def write_table(path: str | os.PathLike[str], table: Table) -> Path:
@@ -113,12 +118,21 @@ def _safe_text(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
-def _write_annotated(path: Path, embedding: Array, table: Table, key: str) -> Path:
+def without_apostrophe(text: str) -> str:
+    """The text as it was before it was written to a text file, see `write_table`."""
+    return text[1:] if text.startswith(tuple(f"'{sign}" for sign in _FORMULA_STARTS)) else text
+
+
+def _write_annotated(
+    path: Path, embedding: Array, table: Table, key: str, computed: Mapping[str, Column]
+) -> Path:
     adata = _new_annotated(table) if table.source is None else open_annotated(table.source)
     adata.obsm[key] = np.asarray(embedding)
     for name, values in table.labels.items():
         if name not in adata.obs:
             adata.obs[name] = values
+    for name, values in computed.items():
+        adata.obs[name] = values
     if path.suffix.lower() == ".zarr":
         optional_module("zarr", "zarr", "writing Zarr")
         with folder_replaced_at_once(path) as folder:

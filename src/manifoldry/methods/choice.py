@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +78,33 @@ def suited_to_size(estimator: Any, n: int, note: Callable[[str], None]) -> Any:
         note(f"isomap of {n} rows uses {_N_LANDMARKS} landmarks; --set n_landmarks=N")
         estimator.set_params(n_landmarks=_N_LANDMARKS)
     return estimator
+
+
+def metric_of(estimator: Any) -> Any:
+    """The metric in which an estimator compares rows of the data, so that its map is judged by it.
+
+    That of a nested estimator if it has none of its own; Euclidean if there is no choice.
+    """
+    params = estimator.get_params()
+    return params.get("metric", params.get("estimator__metric", "euclidean"))
+
+
+def common_metric(estimators: Mapping[str, Any], note: Callable[[str], None]) -> Any:
+    """The metric by which maps of several estimators are compared: theirs if they agree."""
+    chosen = {
+        name: metric_of(each)
+        for name, each in estimators.items()
+        if {"metric", "estimator__metric"} & set(each.get_params())
+    }
+    metrics = list(dict.fromkeys(chosen.values()))
+    if len(metrics) > 1:
+        listed = ", ".join(f"{name}: {metric}" for name, metric in chosen.items())
+        note(f"metrics of the methods differ ({listed}), so maps are compared by Euclidean "
+             "distances; choose others with --metric")  # fmt: skip
+        return "euclidean"
+    if metrics and metrics[0] != "euclidean":
+        note(f"maps are compared by the metric of the methods, {metrics[0]}")
+    return metrics[0] if metrics else "euclidean"
 
 
 def assessed_rows(n: int, note: Callable[[str], None]) -> Any:

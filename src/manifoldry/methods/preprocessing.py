@@ -12,8 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from manifoldry.dimension.consensus import Consensus, column_fractions
-from manifoldry.util.typing import Array
+from manifoldry.dimension.consensus import Consensus, known_column_fractions
 
 _STRATEGIES = {"median": "median", "mean": "mean", "frequent": "most_frequent", "zero": "constant"}
 
@@ -60,7 +59,7 @@ class Preprocessing:
         """
         if self.scale is not None or self.log1p or names is None or sparse.issparse(X):
             return replace(self, scale=bool(self.scale))
-        fractions = _fractions_of_sample(X)
+        fractions = known_column_fractions(X)
         top = int(fractions.argmax())
         is_dominant = len(names) > 2 and fractions[top] > Consensus.max_column_fraction
         if is_dominant:
@@ -102,13 +101,6 @@ class Preprocessing:
             count = min(self.pca, most)
             steps.append(("pca", PCA(count, svd_solver=solver, random_state=self.seed)))
         return steps
-
-
-def _fractions_of_sample(X: Any, most: int = 10_000) -> Array:
-    """Fractions of the variance in each column, in at most about `most` rows without gaps."""
-    X = X[:: max(1, len(X) // most)]
-    X = X[np.isfinite(X).all(axis=1)]
-    return column_fractions(X) if len(X) > 1 else np.zeros(X.shape[1])
 
 
 def _check_above_minus_one(X: Any) -> None:

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.methods.preprocessing import Preprocessing
-from manifoldry.reporting.maps import (
-    MapOptions,
-)
+from manifoldry.reporting.maps import MapOptions
 from manifoldry.reporting.page import write_page
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.source import Source
@@ -54,7 +52,7 @@ class Report:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The findings as numbers and texts."""
+        """The findings as numbers and texts; rows are counted from 0."""
         return self.results.summary()
 
 

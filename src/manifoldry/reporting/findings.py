@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.dimension.consensus import Consensus, column_fractions, half_fraction
+from manifoldry.dimension.consensus import Consensus, half_fraction, known_column_fractions
 from manifoldry.exceptions import ignoring
 from manifoldry.io import DataFileError, Table
 from manifoldry.neighbors.graph import NeighborGraph
@@ -106,7 +106,7 @@ class DataFacts:
         repeats = np.flatnonzero(first != np.arange(len(raw)))
         deviation = _deviations(raw)
         varies = deviation > 0
-        fractions = column_fractions(np.nan_to_num(raw))
+        fractions = known_column_fractions(raw)
         top = int(fractions.argmax())
         return cls(
             table.n,
@@ -181,15 +181,7 @@ def column_names(table: Table) -> list[str]:
 
 def count_missing(table: Table, names: list[str]) -> MissingValues:
     """Missing values of all rows, a block at a time; a column without any value is an error."""
-    if sparse.issparse(table.X):  # a sparse matrix cannot have any
-        return MissingValues(0, 0, (), ())
-    X: Any = table.X
-    per_column, incomplete = np.zeros(X.shape[1], dtype=np.intp), []
-    for start in range(0, table.n, _BLOCK):
-        absent = np.isnan(X[start : start + _BLOCK])
-        per_column += absent.sum(axis=0)
-        incomplete.append(start + np.flatnonzero(absent.any(axis=1)))
-    rows = np.concatenate(incomplete)
+    per_column, rows = _missing_cells(table.X)
     empty = [names[j] for j in np.flatnonzero(per_column == table.n)]
     if empty:
         raise DataFileError(
@@ -202,6 +194,21 @@ def count_missing(table: Table, names: list[str]) -> MissingValues:
         tuple((names[j], int(per_column[j])) for j in worst),
         tuple(int(i) for i in rows[:10]),
     )
+
+
+def _missing_cells(X: Any) -> tuple[IntArray, IntArray]:
+    """Number of missing values of each column, and the rows that have any."""
+    if sparse.issparse(X):  # values that are not stored are zeros
+        stored = X.tocsr()
+        places = np.flatnonzero(np.isnan(stored.data))
+        rows = np.unique(np.searchsorted(stored.indptr, places, side="right") - 1)
+        return np.bincount(stored.indices[places], minlength=X.shape[1]), rows
+    per_column, incomplete = np.zeros(X.shape[1], dtype=np.intp), []
+    for start in range(0, len(X), _BLOCK):
+        absent = np.isnan(X[start : start + _BLOCK])
+        per_column += absent.sum(axis=0)
+        incomplete.append(start + np.flatnonzero(absent.any(axis=1)))
+    return per_column, np.concatenate(incomplete)
 
 
 def _first_equal(raw: Array) -> IntArray:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.exceptions import ManifoldryWarning, ignoring
+from manifoldry.exceptions import DominatedCoordinateWarning, ManifoldryWarning, ignoring
 from manifoldry.methods.catalog import USUAL_METHODS, Method, find_method
-from manifoldry.methods.choice import suited_to_size
+from manifoldry.methods.choice import metric_of, suited_to_size
 from manifoldry.metrics import assess, procrustes, stability, unpredictability
 from manifoldry.metrics.assess import Assessment
 from manifoldry.metrics.stability import Stability
@@ -140,13 +140,15 @@ def make_map(
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
+        # It has row numbers of the sample; the page has the names of these rows.
+        warnings.simplefilter("ignore", DominatedCoordinateWarning)
         start = time.perf_counter()
         try:
             model = clone(estimator)
             embedding = np.asarray(model.fit_transform(X), dtype=np.float64)
             seconds = time.perf_counter() - start
             found = assess(X, model if hasattr(model, "embedding_") else embedding, labels,
-                           random_state=options.seed)  # fmt: skip
+                           metric=metric_of(model), random_state=options.seed)  # fmt: skip
             trust = found.per_point["trustworthiness"]
         except Exception as error:  # another method may still succeed
             message = " ".join(str(error).split()) or type(error).__name__

@@ -254,5 +254,8 @@ def _messages(each: MethodMap) -> Html | None:
     if listed is None:
         return None
     count = len(each.messages)
-    title = f"{count} warning{'s' * (count > 1)} of the fit"
+    title = (
+        f"{count} warning{'s' * (count > 1)} of the fit; mapped rows and coordinates are counted "
+        "from 0 there"
+    )
     return element("details", element("summary", title), listed)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manifoldry.methods.catalog import METHODS
 from manifoldry.reporting.maps import MethodMap
+from manifoldry.reporting.python_code import NoCodeError, PythonCode, call_text
 from manifoldry.reporting.source import Source
+
+_PASSED = "clone(estimator)"
 
 
 @dataclass(frozen=True)
@@ -47,22 +49,23 @@ class Recipe:
     def code(self, each: MethodMap) -> str:
         """Python whose ``embedding`` is the map."""
         parts = [*(step for _, step in self.steps), each.estimator]
-        imports = {*self.source.imports, *(line for part in parts for line in _imports(part))}
-        if len(parts) > 1:
-            imports.add("from sklearn.pipeline import make_pipeline")
         lines = [self.source.code]
         if self.sampled is not None:
             lines += [
                 f"rows = np.random.default_rng({self.seed}).permutation(X.shape[0])",
                 f"X = X[np.sort(rows[:{self.sampled}])]",
             ]
-        texts = [_written(part) for part in parts]
-        if any("np." in text for text in (*lines, *texts)):
+        code = PythonCode()
+        texts = [_written(part, code) for part in parts]
+        imports = code.imports | {*self.source.imports}
+        if _PASSED in texts:
+            imports.add("from sklearn.base import clone")
+            lines.append("# estimator is what was passed to report; it cannot be written as code.")
+        if len(parts) > 1:
+            imports.add("from sklearn.pipeline import make_pipeline")
+        if any("np." in line for line in lines):
             imports.add("import numpy as np")
-        model = texts[0]
-        if len(texts) > 1:
-            inner = "".join(f"    {text.replace(chr(10), chr(10) + '    ')},\n" for text in texts)
-            model = f"make_pipeline(\n{inner})"
+        model = texts[0] if len(texts) == 1 else call_text("make_pipeline", texts)
         ordered = sorted(imports, key=lambda line: (line.startswith("from"), line))
         return "\n".join([*ordered, "", *lines, f"model = {model}",
                           "embedding = model.fit_transform(X)"])  # fmt: skip
@@ -77,28 +80,10 @@ class Recipe:
         return shlex.join(["manifoldry", "embed", *self.source.arguments, *options])
 
 
-def _imports(estimator: Any) -> list[str]:
-    """Imports for an estimator and for those inside it."""
-    found = [estimator, *estimator.get_params().values()]
-    kinds = {type(each) for each in found if hasattr(each, "get_params")}
-    return [f"from {_public_module(kind)} import {kind.__name__}" for kind in kinds]
-
-
-def _public_module(kind: type) -> str:
-    if kind.__name__ in {method.class_name for method in METHODS}:
-        return "manifoldry" if kind.__module__.startswith("manifoldry.") else _public(kind)
-    return _public(kind)
-
-
-def _public(kind: type) -> str:
-    parts = kind.__module__.split(".")
-    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))
-    return ".".join(parts[:private])
-
-
-def _written(estimator: Any) -> str:
-    """The estimator as Python; functions of NumPy are written by their names."""
-    text = repr(estimator)
-    for name in ("log1p", "expm1"):
-        text = text.replace(f"<ufunc '{name}'>", f"np.{name}")
-    return text
+def _written(estimator: Any, code: PythonCode) -> str:
+    """The estimator as code, or as the one that was passed if that is not possible."""
+    try:
+        PythonCode().of(estimator)  # a trial, whose imports are forgotten if it fails
+    except NoCodeError:
+        return _PASSED
+    return code.of(estimator)

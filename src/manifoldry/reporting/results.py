@@ -92,7 +92,7 @@ class Results:
         return name if len(name) <= 72 else f"{name[:70]}…)"
 
     def summary(self) -> dict[str, Any]:
-        """The findings as numbers and texts, for ``--json``."""
+        """The findings as numbers and texts, for ``--json``; rows are counted from 0."""
         found = self.dimension
         return {
             "data": vars(self.facts) | {
@@ -126,6 +126,6 @@ def _map_summary(each: MethodMap, rows: IntArray) -> dict[str, Any]:
             "verdict": stable.verdict, "variability": float(stable.variability),
             "n_refits": stable.n_resamples,
         },
-        "least_trustworthy_rows": rows[np.argsort(each.trust, kind="stable")[:10]] + 1,
+        "least_trustworthy_rows": rows[np.argsort(each.trust, kind="stable")[:10]],
         "seconds": each.seconds,
     }  # fmt: skip

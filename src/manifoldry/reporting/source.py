@@ -14,6 +14,7 @@ from scipy import sparse
 from manifoldry.io import ColumnChoice, Table, read_table
 from manifoldry.io.annotated_files import annotated_table
 from manifoldry.io.extras import optional_module
+from manifoldry.io.name_lists import joined_names
 from manifoldry.io.table import check_finite
 from manifoldry.util.array_like import annotated_of, array_like, check_not_stacked, labels_of
 
@@ -48,19 +49,22 @@ class Source:
         path: str | os.PathLike[str],
         choice: ColumnChoice | None = None,
         delimiter: str | None = None,
+        header: bool | None = None,
         key: str | None = None,
     ) -> Source:
         """The data of a file, as `read_table` reads it."""
-        table = read_table(path, choice, delimiter=delimiter, key=key, missing=True)
+        reading: dict[str, Any] = {"delimiter": delimiter, "header": header, "key": key}
+        table = read_table(path, choice, **reading, missing=True)
         file, choice = str(path), choice or ColumnChoice()
         given = [repr(file)] + ([_call(choice)] if choice != ColumnChoice() else [])
-        given += [f"{n}={v!r}" for n, v in {"delimiter": delimiter, "key": key}.items() if v]
+        given += [f"{name}={value!r}" for name, value in reading.items() if value is not None]
         from_file = "import ColumnChoice, read_table" if len(given) > 1 else "import read_table"
-        options = {"--columns": ",".join(choice.features or ()), "--id": choice.id,
-                   "--drop": ",".join(choice.drop), "--delimiter": delimiter,
+        options = {"--columns": joined_names(choice.features or ()), "--id": choice.id,
+                   "--drop": joined_names(choice.drop), "--delimiter": delimiter,
                    "--key": key}  # fmt: skip
         arguments = [file] + [part for o, v in options.items() if v for part in (o, v)]
         arguments += [part for label in choice.labels for part in ("--label", label)]
+        arguments += [] if header is None else ["--header" if header else "--no-header"]
         return cls(
             table,
             "standard input" if file == "-" else Path(file).name,

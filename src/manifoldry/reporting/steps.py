@@ -19,7 +19,7 @@ from manifoldry.dimension.report import DimensionReport
 from manifoldry.exceptions import ignoring
 from manifoldry.io import Table
 from manifoldry.io.table import class_labels
-from manifoldry.methods.choice import choose_method
+from manifoldry.methods.choice import choose_method, metric_of
 from manifoldry.methods.preprocessing import Preprocessing
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
 from manifoldry.plotting._labels import missing_entries
@@ -140,6 +140,8 @@ class Steps:
     def _maps(self, wanted: Any, X: Any, labels: Any) -> tuple[MethodMap, ...]:
         maps: list[MethodMap] = []
         for name, method, estimator in wanted:
+            if (metric := metric_of(estimator)) != "euclidean":
+                self.notes.append(f"the map of {name} is judged by its own metric, {metric}")
             maps.append(self._map(name, method, estimator, X, labels, maps))
         if self.methods is None and any(is_redundant(each) for each in maps):
             self.notes.append("coordinates of Laplacian eigenmaps repeat each other, so there is "

@@ -150,7 +150,7 @@ def _flaws(each: MethodMap) -> list[str]:
         found.append("a few rows hold most of the variance of a coordinate")
     if is_redundant(each):
         found.append("a coordinate is almost a function of the one before it")
-    if _is_unstable(each) and type(each.estimator).__name__ not in _NEIGHBORS_ONLY:
+    if _is_unstable(each) and not _keeps_neighbors_only(each):
         found.append("it changes if some rows are left out")
     return found
 
@@ -201,40 +201,55 @@ def _meaningless(correlation: float) -> str:
 def _cautions(
     each: MethodMap, graph: GraphFacts, dimension: DimensionReport | None
 ) -> Iterator[str]:
-    metrics, kind = each.metrics, type(each.estimator).__name__
     for flaw in _flaws(each):
         yield f"A flaw of this map: {flaw}."
-    correlation = metrics["distance_rank_correlation"]
-    if kind in _NEIGHBORS_ONLY:
-        yield _meaningless(correlation)
-    elif correlation < LIMITS.rank_correlation[0]:
-        yield (
-            "Large distances are only roughly in the right order: do not measure them."
-            if correlation >= LIMITS.rank_correlation[1]
-            else "Large distances and the relative positions of clusters are not preserved."
-        )
-    if kind not in _NEIGHBORS_ONLY and metrics.get("magnification", 1.0) > LIMITS.magnification:
-        yield "Some regions are drawn much larger than others: do not compare sizes."
-    if metrics["continuity"] < LIMITS.neighbors[0]:
-        yield "Rows that are far apart on the map may still be alike in the data."
-    doubtful = metrics["untrustworthy_points"]
-    if doubtful > LIMITS.some_untrustworthy:
-        yield (
-            f"{doubtful:.0%} of the rows have many false neighbors on the map: color the maps "
-            "by trustworthiness to see which."
-        )
-    if _is_unstable(each) and kind in _NEIGHBORS_ONLY:
-        yield "Where clusters are on the map is due to chance: it changes if rows are left out."
-    if each.stability is not None and each.stability.verdict == "mostly stable":
-        yield "Fine structure may be due to chance: it changes if some rows are left out."
+    yield from _distance_cautions(each)
+    yield from _neighbor_cautions(each)
+    yield from _stability_cautions(each)
     count = 0 if each.embedding is None else each.embedding.shape[1]
     if dimension is not None and dimension.low > count:
         yield (
             f"The data have about {dimension.dimension} dimensions: {count} coordinates cannot "
             "show everything."
         )
-    if len(graph.sizes) > 1 and kind not in _WITHOUT_NEIGHBORS:
+    if len(graph.sizes) > 1 and type(each.estimator).__name__ not in _WITHOUT_NEIGHBORS:
         yield (
             f"The data are in {len(graph.sizes)} parts without neighbors in common: where they "
             "are relative to each other is arbitrary."
         )
+
+
+def _distance_cautions(each: MethodMap) -> Iterator[str]:
+    correlation = each.metrics["distance_rank_correlation"]
+    if _keeps_neighbors_only(each):
+        yield _meaningless(correlation)
+        return
+    good, fair = LIMITS.rank_correlation
+    if correlation < fair:
+        yield "Large distances and the relative positions of clusters are not preserved."
+    elif correlation < good:
+        yield "Large distances are only roughly in the right order: do not measure them."
+    if each.metrics.get("magnification", 1.0) > LIMITS.magnification:
+        yield "Some regions are drawn much larger than others: do not compare sizes."
+
+
+def _neighbor_cautions(each: MethodMap) -> Iterator[str]:
+    if each.metrics["continuity"] < LIMITS.neighbors[0]:
+        yield "Rows that are far apart on the map may still be alike in the data."
+    doubtful = each.metrics["untrustworthy_points"]
+    if doubtful > LIMITS.some_untrustworthy:
+        yield (
+            f"{doubtful:.0%} of the rows have many false neighbors on the map: color the maps "
+            "by trustworthiness to see which."
+        )
+
+
+def _stability_cautions(each: MethodMap) -> Iterator[str]:
+    if _is_unstable(each) and _keeps_neighbors_only(each):
+        yield "Where clusters are on the map is due to chance: it changes if rows are left out."
+    if each.stability is not None and each.stability.verdict == "mostly stable":
+        yield "Fine structure may be due to chance: it changes if some rows are left out."
+
+
+def _keeps_neighbors_only(each: MethodMap) -> bool:
+    return type(each.estimator).__name__ in _NEIGHBORS_ONLY

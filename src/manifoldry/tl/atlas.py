@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from manifoldry.io.model_file import load, read_info
 from manifoldry.tl.coordinates import described, named_estimator
 from manifoldry.tl.genes import GeneExpression, gene_names, in_order
-from manifoldry.tl.storage import Keys, check_annotated, store
+from manifoldry.tl.storage import Keys, check_annotated, store_coordinates
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Matrix
 
@@ -78,7 +78,9 @@ def fit_atlas(
         X = steps[-1][1].transform(X)  # as new cells: fit_transform would differ by rounding
     estimator.fit(X)
     source = {"counts": counts, "layer": layer, "n_genes": len(chosen), "n_pcs": int(X.shape[1])}
-    store(adata, Keys.of(name, key_added), estimator.embedding_, described(estimator, source))
+    store_coordinates(
+        adata, Keys.of(name, key_added), estimator.embedding_, described(estimator, source)
+    )
     return Pipeline([*steps, (name, estimator)])
 
 
@@ -131,7 +133,7 @@ def map_cells(
     keys = Keys.of(fitted.steps[-1][0], key_added)
     present = gene_names(cells) or names
     source = {"n_genes": len(names), "n_genes_left_out": len(present) - len(names), "layer": layer}
-    store(adata, keys, placed, {"method": type(last).__name__, "params": source})
+    store_coordinates(adata, keys, placed, {"method": type(last).__name__, "params": source})
     adata.obs[f"{keys.uns}_novelty"] = np.asarray(novelty)
     return adata if copy else None
 

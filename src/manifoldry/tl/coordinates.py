@@ -10,7 +10,7 @@ from manifoldry.methods.catalog import find_method
 from manifoldry.nonredundant.estimator import NonRedundant
 from manifoldry.spectral.diffusion_maps import DiffusionMaps
 from manifoldry.tl.scanpy_graph import ScanpyGraph
-from manifoldry.tl.storage import Keys, check_annotated, representation, store
+from manifoldry.tl.storage import Keys, check_annotated, representation, store_coordinates
 
 
 def diffmap(
@@ -79,7 +79,7 @@ def diffmap(
               "t": t, "neighbors_key": neighbors_key or "neighbors",
               "random_state": random_state}  # fmt: skip
     results = {"params": params, "eigenvalues": 1 - model.eigenvalues_, "unpredictability": error}
-    store(adata, keys, model.embedding_, results)
+    store_coordinates(adata, keys, model.embedding_, results)
     return adata if copy else None
 
 
@@ -137,7 +137,9 @@ def embed(
         X = graph.neighbor_graph(graph.representation(adata, use_rep, n_pcs))
     estimator.fit(X)
     source = {"use_rep": use_rep, "n_pcs": n_pcs, "neighbors_key": neighbors_key}
-    store(adata, Keys.of(name, key_added), estimator.embedding_, described(estimator, source))
+    store_coordinates(
+        adata, Keys.of(name, key_added), estimator.embedding_, described(estimator, source)
+    )
     return adata if copy else None
 
 

@@ -61,7 +61,9 @@ class Keys(NamedTuple):
         return cls(f"X_{name}", name) if key_added is None else cls(key_added, key_added)
 
 
-def store(adata: Any, keys: Keys, coordinates: Array, description: Mapping[str, Any]) -> None:
+def store_coordinates(
+    adata: Any, keys: Keys, coordinates: Array, description: Mapping[str, Any]
+) -> None:
     """Write coordinates into ``obsm`` and what describes them into ``uns``."""
     adata.obsm[keys.obsm] = np.asarray(coordinates)
     adata.uns[keys.uns] = writable(description)

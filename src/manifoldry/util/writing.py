@@ -14,7 +14,8 @@ from typing import BinaryIO
 def written_at_once(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path`, which replaces it at the end.
 
-    If the writing fails, a previous file stays as it was, and nothing else is left.
+    If the writing fails, a previous file stays as it was, and nothing else is left. A symbolic
+    link stays one: the file that it leads to is replaced.
     """
     with replaced_at_once(path) as temporary, temporary.open("wb") as stream:
         yield stream
@@ -25,17 +26,15 @@ def written_at_once(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 @contextmanager
 def replaced_at_once(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The same for libraries that open files themselves: the path of the temporary file."""
-    path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is no regular file; name another")
+    with _temporary_folder(path) as folder:
+        temporary = folder / "new"
         yield temporary
-        temporary.chmod(_permissions(path))
+        if path.exists():
+            temporary.chmod(path.stat().st_mode & 0o777)
         temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager
@@ -44,22 +43,25 @@ def folder_replaced_at_once(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     A previous folder is moved aside first, and removed at the end.
     """
-    path = Path(path)
+    path = Path(path).resolve()
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"{path} is a file; name another folder")
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=path.stem, suffix=".part") as parts:
-        new, old = Path(parts) / "new", Path(parts) / "old"
+    with _temporary_folder(path) as parts:
+        new, old = parts / "new", parts / "old"
         new.mkdir()
         yield new
-        if path.exists():
-            path.rename(old)
-        new.rename(path)
+        try:
+            if path.exists():
+                path.rename(old)
+            new.rename(path)
+        except BaseException:
+            if old.exists() and not path.exists():
+                old.rename(path)
+            raise
 
 
-def _permissions(path: Path) -> int:
-    """Permissions of the file that is replaced, or those of a new file."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+@contextmanager
+def _temporary_folder(path: Path) -> Iterator[Path]:
+    """A folder beside `path`, removed at the end; files in it have the usual permissions."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=path.stem, suffix=".part") as folder:
+        yield Path(folder)

@@ -2,7 +2,7 @@
 
     python tests/io/models/make.py
 
-Run it once when `FORMAT` of `manifoldry.io.model_file` changes; files of earlier versions stay as
+Run it once when `FORMAT` of `manifoldry.io.model_layout` changes; files of earlier versions stay as
 they are, since they show that this version of manifoldry can load them.
 """
 
@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import manifoldry as mf
-from manifoldry.io.model_file import FORMAT
+from manifoldry.io.model_layout import FORMAT
 
 
 def main():
