@@ -73,8 +73,9 @@ def test_one_method_only(said):
 
 
 def test_a_run_file_may_have_a_text_where_several_are_possible(said, folder):
-    (folder / "mine.toml").write_text('data = "wine.csv"\nmethod = "pca"\nverdict = false\n')
-    said("embed", "--run", "mine.toml", "--no-picture", "--no-model", "-o", "map.csv")
+    (folder / "mine.toml").write_text('data = "wine.csv"\nmethod = "pca"\n')
+    options = "--no-picture", "--no-model", "--no-assess"
+    said("embed", "--run", "mine.toml", *options, "-o", "map.csv")
     assert tomllib.loads((folder / "map.run.toml").read_text())["method"] == "pca"
 
 
