@@ -62,7 +62,7 @@ def test_warnings_about_rows_and_positions_are_for_the_command(said):
     write_rows("positions.csv", Y, ["pca0", "pca1"])
     text = said("inverse", "wine-pca.model", "positions.csv")
     assert "warning: 1 of 16 positions is off the map" in text
-    assert "The data there are extrapolated\n" in text
+    assert "extrapolated; the column distance_from_map has the distance of each position\n" in text
     assert not [words for words in PYTHON if words in text]
 
 
@@ -73,8 +73,9 @@ def test_one_method_only(said):
 
 
 def test_a_run_file_may_have_a_text_where_several_are_possible(said, folder):
-    (folder / "mine.toml").write_text('data = "wine.csv"\nmethod = "pca"\nverdict = false\n')
-    said("embed", "--run", "mine.toml", "--no-picture", "--no-model", "-o", "map.csv")
+    (folder / "mine.toml").write_text('data = "wine.csv"\nmethod = "pca"\n')
+    options = "--no-picture", "--no-model", "--no-assess"
+    said("embed", "--run", "mine.toml", *options, "-o", "map.csv")
     assert tomllib.loads((folder / "map.run.toml").read_text())["method"] == "pca"
 
 
