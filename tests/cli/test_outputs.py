@@ -35,6 +35,8 @@ def test_transform_leaves_the_files_of_embed(run, folder):
     placed = read_table("d-pca-placed.csv")
     assert placed.names == ("pca0", "pca1", "novelty")
     assert (folder / "d-pca-placed.png").exists()
+    run("transform", "d-pca.model", "d.csv", "-o", "placed.csv")
+    assert (folder / "placed.png").exists()
 
 
 def test_a_run_file_of_another_command_stays(run, folder):

@@ -270,6 +270,15 @@ def test_forged_arrays_are_refused(path, change):
         mf.load(path)
 
 
+def test_texts_as_parts_of_a_sparse_matrix_are_refused(path):
+    """Their conversion could take much memory."""
+    text = {"objects": ["<U1", [1], ["a"]]}
+    tree = {"sparse": ["csr_array", [1, 1], [{"array": 0}, text, {"array": 0}]]}
+    forge(path, lambda header: header | {"tree": tree})
+    with pytest.raises(DamagedModelError, match="no numbers"):
+        mf.load(path)
+
+
 def test_arrays_that_overlap_are_refused(path):
     """Checksums of many large arrays at one place could take hours."""
     forge(path, lambda header: header["arrays"].insert(0, dict(header["arrays"][0])))

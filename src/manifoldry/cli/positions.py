@@ -39,7 +39,8 @@ def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
         files = {"rows": write_map(path, embedding, table, method=method, computed=computed)}
         if ctx.params["picture"]:
             title = f"{table.n} rows on the map of {model.name}"
-            picture = path.with_name(f"{path.stem.removesuffix('-placed')}-placed.png")
+            ending = "" if path.stem.endswith("placed") else "-placed"
+            picture = path.with_name(f"{path.stem}{ending}.png")  # that of embed stays
             with console.working("drawing the picture"):
                 files["picture"] = draw_placed(picture, last.embedding_, embedding, title)
         _finish(ctx, console, files, path, table.n)

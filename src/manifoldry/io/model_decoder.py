@@ -149,6 +149,8 @@ class Decoder:
         kind, shape, parts = content
         made, arrays = SPARSE[kind], [self.decode(part, depth) for part in parts]
         data, *places = arrays
+        if data.dtype.kind not in "biufc" or any(part.dtype.kind not in "iu" for part in places):
+            raise DamagedModelError("the parts of a sparse matrix are no numbers")
         if kind.startswith("coo"):
             matrix = made((data, tuple(places)), shape=tuple(shape))
         else:
