@@ -220,3 +220,12 @@ def test_data_in_other_files_are_not_read(tmp_path, cells, kind):
             file.create_dataset("obsm/X_pca", (12, 2), dtype=float, external=stored)
     with pytest.raises(DataFileError, match=r"'obsm/X_pca' of .*cells\.h5ad is in another file"):
         read_table(path, key="X_pca")
+
+
+def test_genes_of_one_name_stay_apart(tmp_path, cells):
+    cells.var_names = list("AABCA")
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    table = read_table(tmp_path / "cells.h5ad")
+    assert len(set(table.names)) == 5
+    again = read_table(tmp_path / "cells.h5ad", ColumnChoice(table.names))
+    assert (again.X != COUNTS).nnz == 0

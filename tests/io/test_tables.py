@@ -558,3 +558,10 @@ def test_x_and_y_are_coordinates(tmp_path):
     assert read_table(tmp_path / "a.csv").names == ("x", "y")
     (tmp_path / "a.csv").write_text("a,y\n" + "\n".join(f"{i},{i % 3}" for i in range(30)))
     assert list(read_table(tmp_path / "a.csv").labels) == ["y"]
+
+
+def test_columns_of_an_array_with_one_name_stay_apart(tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    np.savez(tmp_path / "a.npz", X=X, columns=np.array(["a", "a", "b"]))
+    names = read_table(tmp_path / "a.npz").names
+    assert np.array_equal(read_table(tmp_path / "a.npz", ColumnChoice(names)).X, X)

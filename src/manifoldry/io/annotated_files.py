@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.io.array_files import checked_features, sparse_rows
-from manifoldry.io.columns import ColumnChoice
+from manifoldry.io.columns import ColumnChoice, unique_names
 from manifoldry.io.extras import optional_module
 from manifoldry.io.store_checks import opened_hdf5, opened_zarr
 from manifoldry.io.table import Column, DataFileError, Table
@@ -62,7 +62,7 @@ def annotated_table(
 def _table(parts: AnnotatedParts, choice: ColumnChoice, key: str | None, name: str) -> Table:
     X = sparse_rows(parts.X) if sparse.issparse(parts.X) else np.asarray(parts.X)
     X = checked_features(X, f"{parts.place} of {name}")
-    names = [str(each) for each in parts.var.index]
+    names = unique_names([str(each) for each in parts.var.index])  # genes may have one symbol
     if not parts.place.startswith(("X", "layers")):
         names = [f"{str(key).removeprefix('X_')}{j}" for j in range(X.shape[1])]
     kept = _kept(names, choice, name)

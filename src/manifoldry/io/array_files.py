@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.io.columns import unique_names
 from manifoldry.io.store_checks import opened_zarr
 from manifoldry.io.table import Column, DataFileError, Table
 
@@ -73,7 +74,8 @@ def _table(arrays: Mapping[str, Column], path: Path) -> Table:
     notes = [f"the features are the array {name!r}"] if name != "X" else []
     if left := [k for k in others if k not in used]:
         notes.append(f"arrays that are not used: {', '.join(map(repr, left))}")
-    return Table(X, None if features is None else tuple(features), ids, labels, tuple(notes))
+    unique = None if features is None else tuple(unique_names(features.tolist()))
+    return Table(X, unique, ids, labels, tuple(notes))
 
 
 def checked_features(X: Any, what: str) -> Any:
