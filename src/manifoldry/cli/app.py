@@ -187,7 +187,7 @@ def info(
 def demo(
     ctx: typer.Context,
     output: opt.Output = None,
-    method: opt.DemoMethod = ["tsne"],  # noqa: B006
+    method: opt.DemoMethod = ["tsne"],  # noqa: B006  # typer copies it
     components: opt.Coordinates = 2,
     settings: opt.Settings = None,
     picture: opt.Picture = True,

@@ -39,7 +39,7 @@ class Console:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)  # ours, and those of scikit-learn
-            warnings.showwarning = console.show_warning  # type: ignore[assignment]
+            warnings.showwarning = console.show_warning  # type: ignore[assignment]  # fewer names
             yield console
 
     @property

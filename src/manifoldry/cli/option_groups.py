@@ -37,7 +37,7 @@ def with_options(*groups: Group) -> Callable[[Command], Command]:
             for name, parameter in signature(command).parameters.items()
         }
         parameters = {**own, **added}
-        call.__signature__ = signature(command).replace(  # type: ignore[attr-defined]
+        call.__signature__ = signature(command).replace(  # type: ignore[attr-defined]  # read by typer
             parameters=list(parameters.values())
         )
         call.__annotations__ = {name: each.annotation for name, each in parameters.items()}
