@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: demo test test-slow test-anndata lint types package papers bench bench-quick bench-check clean
+.PHONY: demo test test-slow test-anndata lint types package papers docs docs-fast docs-versions linkcheck \
+  pictures bench bench-quick bench-check clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -40,6 +41,7 @@ $(ANNDATA)/.ready: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 types: $(READY)
 	$(BIN)/mypy
@@ -49,6 +51,32 @@ package: $(READY)
 
 papers: $(READY)
 	for run in papers/*/run.py; do $(BIN)/python $$run || exit 1; done
+
+# The site, in build/docs. Every example of the gallery runs whose data are on this machine.
+SPHINX := $(BIN)/python -m sphinx -W --keep-going -d build/doctrees
+
+docs: $(VENV)/.docs-ready
+	$(SPHINX) -b html docs build/docs $(ARGS)
+	@echo "The site is at build/docs/index.html"
+
+docs-fast: $(VENV)/.docs-ready
+	GALLERY=fast $(SPHINX) -b html docs build/docs $(ARGS)
+
+# One folder per released version and the present one, with a switch between them, in build/site.
+docs-versions: $(VENV)/.docs-ready
+	$(BIN)/python docs/versions.py build/site $(ARGS)
+
+# External links; needs the network.
+linkcheck: $(VENV)/.docs-ready
+	GALLERY=fast $(SPHINX) -b linkcheck docs build/linkcheck $(ARGS)
+
+# The still pictures of the pages, stored in docs/images.
+pictures: $(READY)
+	for script in docs/pictures/*.py; do $(BIN)/python $$script || exit 1; done
+
+$(VENV)/.docs-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
 
 # Peers get environments of their own under benchmarks/.envs; see docs/benchmarks.md.
 bench: $(READY)
@@ -68,4 +96,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-* benchmarks/.envs build dist demo demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-* benchmarks/.envs build dist demo demo.png docs/gallery docs/api .pytest_cache .mypy_cache .ruff_cache

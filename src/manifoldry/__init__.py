@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.wrappers.conformal_inverse import ConformalInverse as ConformalInverse
     from manifoldry.wrappers.from_density import FromDensity as FromDensity
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public names and their modules, which are imported on first access.
 _EXPORTS = {

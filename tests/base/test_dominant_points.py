@@ -69,7 +69,7 @@ def test_a_larger_group_is_a_cluster():
 def test_groups_in_maps_and_reports():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(1190, 3)), 60 + 3 * rng.normal(size=(11, 3))])
-    with pytest.warns(DominatedCoordinateWarning, match="and 6 others hold 9.*embed them separat"):
+    with pytest.warns(DominatedCoordinateWarning, match="and 6 others hold 9.*embed them sep"):
         model = mf.PCA(2).fit(X)
     assert "and 6 others hold 9" in assess(X, model).summary
 

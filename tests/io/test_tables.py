@@ -307,7 +307,7 @@ def test_h5ad_there_and_back(tmp_path):
     with pytest.raises(DataFileError, match="X_umap"):
         read_table(tmp_path / "cells.h5ad", key="X_umap")
     with pytest.raises(DataFileError, match="no column 'widht'; did you mean 'width'"):
-        read_table(tmp_path / "cells.h5ad", ColumnChoice(features=["widht"]))
+        read_table(tmp_path / "cells.h5ad", ColumnChoice(features=["widht"]))  # codespell:ignore
     swapped = read_table(tmp_path / "cells.h5ad", ColumnChoice(features=["length", "width"]))
     np.testing.assert_array_equal(swapped.X.toarray(), X[:, ::-1])
     write_map(tmp_path / "map.h5ad", X, table, method="tsne")
@@ -461,7 +461,7 @@ def test_python_objects_are_not_loaded(tmp_path):
 def test_wrong_names_are_corrected(tmp_path):
     path = written(tmp_path, "flowers.csv", FLOWERS)
     with pytest.raises(DataFileError, match="no column 'lenght'; did you mean 'length'"):
-        read_table(path, ColumnChoice(features=["lenght"]))
+        read_table(path, ColumnChoice(features=["lenght"]))  # codespell:ignore
     with pytest.raises(DataFileError, match=r"'species' has text in row 1 \('iris'\)"):
         read_table(path, ColumnChoice(features=["species"]))
     with pytest.raises(FileNotFoundError, match="there is no file"):
