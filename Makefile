@@ -53,7 +53,7 @@ papers: $(READY)
 	for run in papers/*/run.py; do $(BIN)/python $$run || exit 1; done
 
 # The site, in build/docs. Every example of the gallery runs whose data are on this machine.
-SPHINX := $(BIN)/python -m sphinx -W --keep-going -d build/doctrees
+SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
 
 docs: $(VENV)/.docs-ready
 	$(SPHINX) -b html docs build/docs $(ARGS)
@@ -75,7 +75,7 @@ pictures: $(READY)
 	for script in docs/pictures/*.py; do $(BIN)/python $$script || exit 1; done
 
 $(VENV)/.docs-ready: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "manifoldry[docs]"
 	touch $@
 
 # Peers get environments of their own under benchmarks/.envs; see docs/benchmarks.md.

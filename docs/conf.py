@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from docutils import nodes
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
@@ -50,6 +52,7 @@ myst_heading_anchors = 4
 myst_update_mathjax = False
 html_math_renderer = "mathml"
 default_role = "code"
+smartquotes = False  # types in docstrings have straight ones
 
 # -- The API reference -----------------------------------------------------------------------------
 
@@ -129,3 +132,14 @@ if switcher := os.environ.get("VERSIONS_JSON"):
     }
 linkcheck_anchors = False
 linkcheck_timeout = 20
+
+
+def strip_code(app, doctree):
+    """Remove the empty line that ends the expected output of a doctest in Markdown."""
+    for block in doctree.findall(nodes.literal_block):
+        block[:] = [nodes.Text(block.astext().rstrip("\n"))]
+
+
+def setup(app):
+    """Connect what is above."""
+    app.connect("doctree-read", strip_code)

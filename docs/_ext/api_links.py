@@ -1,5 +1,8 @@
 """Turn code that is a public name, such as ``Isomap`` or ``metrics.stress``, into a link."""
 
+import re
+from functools import cache
+
 from docutils import nodes
 from public_names import documented_names
 from sphinx import addnodes
@@ -7,8 +10,10 @@ from sphinx.transforms import SphinxTransform
 
 # Public names that more often mean something else: a class of the standard library.
 NOT_LINKED = {"Path"}
+CALL = re.compile(r"(?P<name>[\w.]+)\([^()]*\)")
 
 
+@cache
 def linked_names():
     """Spellings in the text and the documented names that they mean."""
     links = {}
@@ -16,13 +21,27 @@ def linked_names():
         parts = path.split(".")
         for start in range(len(parts)):
             links.setdefault(".".join(parts[start:]), documented)
-    return {text: path for text, path in links.items() if is_a_name(text)}
+    return links
 
 
 def is_a_name(text):
     """Whether a spelling can only mean the object: `Isomap`, `plot_trace`, `metrics.stress`."""
     plain_word = text.islower() and "." not in text and "_" not in text
     return not plain_word and text not in NOT_LINKED
+
+
+def find_target(text):
+    """Return the documented name of an object or of its member; `assess(X, map)` is a name too."""
+    call = CALL.fullmatch(text)
+    name = call["name"] if call else text
+    if not call and not is_a_name(name):
+        return None
+    owner, _, member = name.rpartition(".")
+    if name in linked_names():
+        return linked_names()[name]
+    if owner in linked_names() and member.isidentifier():
+        return f"{linked_names()[owner]}.{member}"
+    return None
 
 
 class LinkNames(SphinxTransform):
@@ -32,22 +51,10 @@ class LinkNames(SphinxTransform):
 
     def apply(self, **kwargs):
         """Replace the nodes of one page."""
-        links = linked_names()
         for node in list(self.document.findall(nodes.literal)):
-            target = find_target(node.astext(), links)
+            target = find_target(node.astext())
             if target and not is_part_of_a_link(node):
                 node.replace_self(reference(node, target, self.env.docname))
-
-
-def find_target(text, links):
-    """Return the documented name of an object, or of a member of it."""
-    name = text.removesuffix("()")
-    if name in links:
-        return links[name]
-    owner, _, member = name.rpartition(".")
-    if owner in links and member.isidentifier():
-        return f"{links[owner]}.{member}"
-    return None
 
 
 def is_part_of_a_link(node):
@@ -63,17 +70,18 @@ def is_part_of_a_link(node):
 
 def reference(node, target, docname):
     """Return a reference that becomes a link if the reference has the name."""
-    wrapped = addnodes.pending_xref(
-        "", refdomain="py", reftype="obj", reftarget=target, refexplicit=True, refdoc=docname
-    )
-    return wrapped.__iadd__(node.deepcopy())
+    target_node = {"reftype": "obj", "reftarget": target, "refexplicit": True, "refdoc": docname}
+    return addnodes.pending_xref("", node.deepcopy(), refdomain="py", **target_node)
 
 
 def resolve_alias(app, env, node, contnode):
-    """Find an object that a docstring names by the module that defines it."""
-    target = node.get("reftarget", "")
-    documented = documented_names().get(target)
-    if node.get("refdomain") != "py" or documented in (None, target):
+    """Find an object that a docstring names by another of its paths, or within its package."""
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"]
+    names = documented_names()
+    documented = names.get(target) or names.get(f"{node.get('py:module')}.{target}")
+    if documented in (None, target):
         return None
     domain = env.get_domain("py")
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", documented, node, contnode)

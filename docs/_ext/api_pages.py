@@ -91,7 +91,7 @@ def package_page(package, names):
 
 def summary(paths):
     """Return a table of names that links to a page for each."""
-    listed = "\n".join(f"   {path}" for path in paths)
+    listed = "\n".join(f"   ~{path}" for path in paths)
     return f".. autosummary::\n   :toctree: generated\n\n{listed}"
 
 
