@@ -136,7 +136,8 @@ linkcheck_timeout = 20
 
 def strip_code(app, doctree):
     """Remove the empty line that ends the expected output of a doctest in Markdown."""
-    for block in doctree.findall(nodes.literal_block):
+    plain = (b for b in doctree.findall(nodes.literal_block) if isinstance(b[0], nodes.Text))
+    for block in plain:
         block[:] = [nodes.Text(block.astext().rstrip("\n"))]
 
 
