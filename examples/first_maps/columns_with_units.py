@@ -2,9 +2,10 @@
 Why standardize the columns of a table first?
 =============================================
 
-Your table has columns in different units, such as percent, milligrams and ratios. A map depends on distances
-between rows, and the column with the largest numbers decides them. On chemical analyses of 178
-wines, one line of code changes a map that mixes the grape varieties into one that separates them.
+Your table has columns in different units, such as percent, milligrams and ratios. A map depends on
+distances between rows, and the column with the largest numbers decides them. On chemical analyses
+of 178 wines, one line of code changes a map that mixes the grape varieties into one that separates
+them.
 """
 
 import matplotlib.pyplot as plt
