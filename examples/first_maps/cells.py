@@ -3,8 +3,8 @@ What is left of cell types in two dimensions?
 =============================================
 
 You have a map of single cells, and wonder whether the groups on it can be believed. Here are 700
-blood cells (``load_pbmc``) of ten types, in 50 principal components. Two maps keep nearly as much of
-the types as there is in the 50 components: the types that mix on the maps mix in the data too.
+blood cells (``load_pbmc``) of ten types, in 50 principal components. Two maps keep nearly as much
+of the types as there is in the 50 components: the types that mix on the maps mix in the data too.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ for ax, (name, model) in zip(axes, maps.items(), strict=True):
 # %%
 # t-SNE shows compact groups of cells. Diffusion maps show which groups are connected: distances are
 # those of a random walk between similar cells, so that a group with few links to the others is far
-# away. Both maps have separate places for B cells, for CD34+ cells, for most dendritic cells and for
-# monocytes, and a single place for NK cells and T cells of all kinds.
+# away. Both maps have separate places for B cells, for CD34+ cells, for most dendritic cells and
+# for monocytes, and a single place for NK cells and T cells of all kinds.
 #
 # Have the maps mixed the T cells, or are they mixed in the data? For each cell, count how many of
 # its five nearest cells have the same type, on the maps and in the 50 components.
@@ -49,9 +49,10 @@ ax.legend()
 
 # %%
 # In most rows the marks are close together: where a type is hard to recognize on a map, it is about
-# as hard to recognize in 50 dimensions. There are exceptions in both directions. NK cells are clearer
-# on the maps than in the data, and naive cytotoxic cells are less clear with diffusion maps. The
-# number of cells is in parentheses: types with few cells have few neighbors of their own anywhere.
+# as hard to recognize in 50 dimensions. There are exceptions in both directions. NK cells are
+# clearer on the maps than in the data, and naive cytotoxic cells are less clear with diffusion
+# maps. The number of cells is in parentheses: types with few cells have few neighbors of their own
+# anywhere.
 #
 # Are labels all that matters? The maps differ in how many neighbors they keep:
 

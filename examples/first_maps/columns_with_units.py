@@ -54,7 +54,7 @@ for ax, (name, embedding) in zip(axes, maps.items(), strict=True):
 # proline is one of several columns that tell the varieties apart.
 #
 # Standardize if the columns have different units, and do it in a pipeline: then new rows are scaled
-# with the means and deviations of the training data. Leave columns as they are if they share a
-# unit and their sizes mean something, such as pixels, or if most of them are noise, which
+# with the means and deviations of the training data. Leave columns as they are if they share a unit
+# and their sizes mean something, such as pixels, or if most of them are noise, which
 # standardization would amplify. :doc:`/trust` explains the label accuracy, and
 # :ref:`sphx_glr_gallery_new_points_save_and_load.py` hands such a pipeline to a colleague.

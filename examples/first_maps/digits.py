@@ -25,9 +25,9 @@ ax = plot_images(
 )
 
 # %%
-# Nearly every digit is an island of its own. Inside an island, nearby images look alike: they
-# have the same slant, or the same width of the stroke. Some digits are written in several ways,
-# and form several islands: see the ones (orange) with and without a foot.
+# Nearly every digit is an island of its own. Inside an island, nearby images look alike: they have
+# the same slant, or the same width of the stroke. Some digits are written in several ways, and form
+# several islands: see the ones (orange) with and without a foot.
 #
 # Would a simpler method have shown the same? PCA keeps the two directions with the largest
 # variance. Isomap keeps distances along paths through neighboring images.
@@ -40,8 +40,7 @@ axes = plot_comparison(
 
 # %%
 # ``trustworthiness`` asks whether points that are close on the map are close in the data.
-# ``label_accuracy`` is the fraction of images whose neighbors on the map are mostly the same
-# digit.
+# ``label_accuracy`` is the fraction of images whose neighbors on the map are mostly the same digit.
 
 for name, metrics in comparison.metrics.items():
     distances = metrics["distance_rank_correlation"]
@@ -53,9 +52,9 @@ for name, metrics in comparison.metrics.items():
 # On the map of PCA most digits lie on top of each other, since two linear directions are not enough
 # for ten groups. Isomap separates some of them. t-SNE separates nearly all.
 #
-# ``distances kept`` is the rank correlation between distances on the map and in the data. It is
-# far from 1 for all three maps, and lowest for t-SNE. So do not read anything into the distance
-# between two islands.
+# ``distances kept`` is the rank correlation between distances on the map and in the data. It is far
+# from 1 for all three maps, and lowest for t-SNE. So do not read anything into the distance between
+# two islands.
 #
 # To see groups, use :class:`~manifoldry.TSNE`. To see the large-scale arrangement, look at
 # :class:`~manifoldry.PCA` or :class:`~manifoldry.Isomap` too, and check what they keep.

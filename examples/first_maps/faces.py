@@ -53,8 +53,8 @@ for ax, index, components in zip(axes, (1, 2, 0), ((0, 1), (0, 1), (0, 2)), stri
 
 # %%
 # The colors change along one axis in each panel. Pose left-right is found best. Light is the third
-# coordinate, so that a map of two coordinates would have missed it: faces with different light would
-# lie on top of each other.
+# coordinate, so that a map of two coordinates would have missed it: faces with different light
+# would lie on top of each other.
 #
 # How does one choose three coordinates without knowing the answer? ``residual_variance_`` is the
 # part of the distances along the data that the first one, two and three coordinates do not explain:

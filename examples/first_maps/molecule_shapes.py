@@ -19,8 +19,8 @@ n = 600
 
 # %%
 # A chain of five atoms is rigid except for two torsion angles. Draw them at 500 kelvin from the
-# torsion potential of the TraPPE force field (in kelvin): three minima near -65°, 65° and 180°.
-# The two angles are drawn independently, which real molecules do only approximately.
+# torsion potential of the TraPPE force field (in kelvin): three minima near -65°, 65° and 180°. The
+# two angles are drawn independently, which real molecules do only approximately.
 
 grid = np.linspace(-np.pi, np.pi, 3600, endpoint=False)
 potential = (
@@ -78,9 +78,10 @@ for each in np.unique(state):
     ax.plot(x, y, "o-", color="black", markersize=4, linewidth=2)
 
 # %%
-# Nine groups, and nearly every one of them has a single state; in black, its most typical shape seen
-# from the side, where mirror images such as ``g+ t`` and ``g- t`` look alike. The stretched shape ``t t`` has the lowest energy and is the most common one. How
-# often do the five nearest shapes on the map have the same state?
+# Nine groups, and nearly every one of them has a single state; in black, its most typical shape
+# seen from the side, where mirror images such as ``g+ t`` and ``g- t`` look alike. The stretched
+# shape ``t t`` has the lowest energy and is the most common one. How often do the five nearest
+# shapes on the map have the same state?
 
 print(f"label accuracy {knn_accuracy(model, state):.2f}")
 
@@ -98,6 +99,6 @@ for number, ax in enumerate(axes):
 # gaps, so this map is made to count states, and not to measure how far apart they are.
 #
 # Isomap, eigenmaps and diffusion maps take ``metric="precomputed"`` too, and
-# :class:`~manifoldry.ClassicalMDS` keeps the distances themselves. Such a model has no data to return, so it has no ``inverse_transform``.
-# :doc:`/choosing` helps to choose a method, and
+# :class:`~manifoldry.ClassicalMDS` keeps the distances themselves. Such a model has no data to
+# return, so it has no ``inverse_transform``. :doc:`/choosing` helps to choose a method, and
 # :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` shows another set of angles, from one sensor.

@@ -19,14 +19,15 @@ glove = load_glove()
 X, words = glove.X[:2000], glove.sample_names[:2000]
 
 # %%
-# The direction of a word vector carries the meaning, and the cosine metric compares directions only.
+# The direction of a word vector carries the meaning, and the cosine metric compares directions
+# only.
 
 model = TSNE(metric="cosine", random_state=0).fit(X)
 similarity = cosine_similarity(X)
 
 # %%
-# Which parts of the map belong to which theme? For each of seven words, color the 20 words that
-# are most similar to it in the 100 dimensions of the data. The map did not use these themes.
+# Which parts of the map belong to which theme? For each of seven words, color the 20 words that are
+# most similar to it in the 100 dimensions of the data. The map did not use these themes.
 
 themes = {
     "months": "november", "family": "mother", "Europe": "germany", "sport": "football",
