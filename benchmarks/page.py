@@ -5,18 +5,39 @@ written here, so that no page has a number that the recorded results do not have
 """
 
 import re
+from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 
-from benchmarks.overview import TASKS, amount, contestant, digits, outcome
+from benchmarks import overview
+from benchmarks.overview import TASKS, contestant, digits, outcome
 from benchmarks.ratios import IN_TURN, in_turn, reaches, turn_by_turn
 
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 DOCS = Path(__file__).parents[1] / "docs"
 MACHINE = "amd-epyc-2-cores"  # the results that the pages show
 OWN = ("isomap-million", "tsne-million", "nonredundant-mnist-15k", "nonredundant-roll-1m")
 MAPS = ("tsne-digits", "tsne-mnist-10k", "tsne-mnist-70k")
 # The names of quality metrics in the results, and for readers.
 QUALITY = {"KL": "KL divergence", "trust": "trustworthiness", "1-NN": "1-NN accuracy"}
+
+
+def amount(value, key):
+    """A value and its unit, which stay on one line."""
+    return overview.amount(value, key).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def day(report):
+    """The day of a measurement.
+
+    Examples
+    --------
+    >>> day({"time": "2026-11-05T14:58:57+00:00"})
+    '5 Nov 2026'
+    """
+    found = datetime.fromisoformat(report["time"])
+    return f"{found.day} {MONTHS[found.month - 1]} {found.year}"
 
 
 def tables(results):
@@ -34,9 +55,11 @@ def tables(results):
 
 def conditions(machine, workloads):
     """Machine and days of the measurements."""
-    days = sorted({w["time"][:10] for w in workloads.values() if "rows" in w})
+    done = sorted((w for w in workloads.values() if "rows" in w), key=itemgetter("time"))
     where = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB of memory"
-    return [f"Machine: {where}, {machine['system']}. Measured from {days[0]} to {days[-1]}."]
+    return [
+        f"Machine: {where}, {machine['system']}. Measured from {day(done[0])} to {day(done[-1])}."
+    ]
 
 
 def recorded(workloads):
@@ -60,7 +83,7 @@ def task_table(workloads):
         if group != last:
             rows.append([f"**{group}**", *[""] * 7])
         cells = [c for key in IN_TURN for c in _compared(task, report, key)]
-        rows.append([label(group, task), *cells, report["time"][:10]])
+        rows.append([label(group, task), *cells, day(report)])
         last = group
     return markdown(head, rows)
 

@@ -13,8 +13,6 @@ RESULTS = Path(__file__).parent / "results"
 _HEAD = """# Benchmarks
 
 Written by `make bench`; do not edit. [How to read it](../../docs/benchmarks.md#reading-all-tables).
-
-<!-- tables -->
 """
 
 
@@ -64,7 +62,7 @@ def table(results, plots=()):
     """All workloads in Markdown."""
     m = results["machine"]
     lines = [_HEAD, f"Machine: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']}."]
-    lines += ["", *[f"![{path.stem}]({path.name})" for path in plots]]
+    lines += ["", *[f"![{path.stem}]({path.name})" for path in plots], "", "<!-- tables -->"]
     for name, workload in results["workloads"].items():
         lines += ["", f"## {name}", "", workload["what"], "", *section(workload)]
     return "\n".join(lines) + "\n"

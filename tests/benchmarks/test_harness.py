@@ -73,7 +73,7 @@ def time_ratio(*rows, floor=FLOOR):
     return next(r for r in found if r["measure"] == "time")
 
 
-@pytest.mark.parametrize("module", [overview, ratios, workload])
+@pytest.mark.parametrize("module", [overview, page, ratios, workload])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -285,9 +285,12 @@ def test_tables_of_pages_compare_at_equal_quality():
     floor = next(t for t in overview.TASKS["Neighbors"] if t.workload == "knn-roll").floor
     told["knn-roll"]["floors"] = (floor,)
     name = "15 neighbors, Swiss roll 1 000 000 × 3"
-    assert page.against(told, "a")[2:] == [f"| {name} | 3 s | 2 s | 1.5 | 1 |"]
+    assert page.against(told, "a")[2:] == [
+        f"| {name} | 3\N{NO-BREAK SPACE}s | 2\N{NO-BREAK SPACE}s | 1.5 | 1 |"
+    ]
     assert page.against(told, "b")[2:] == []
-    assert page.slower(told) == [f"- {name}: a 2 s, ours 3 s, 1.5 times as long"]
+    listed = [line.replace("\N{NO-BREAK SPACE}", " ") for line in page.slower(told)]
+    assert listed == [f"- {name}: a 2 s, ours 3 s, 1.5 times as long"]
     assert page.fill("<!-- m -->\nold\n<!-- /m -->", "m", ["new"]) == "<!-- m -->\nnew\n<!-- /m -->"
     with pytest.raises(ValueError, match="needs one line <!-- n -->"):
         page.fill("<!-- m -->\n<!-- /m -->", "n", ["new"])
