@@ -14,7 +14,7 @@ from benchmarks import overview
 from benchmarks.overview import TASKS, contestant, digits, outcome
 from benchmarks.ratios import IN_TURN, in_turn, reaches, turn_by_turn
 
-MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 DOCS = Path(__file__).parents[1] / "docs"
 MACHINE = "amd-epyc-2-cores"  # the results that the pages show
 OWN = ("isomap-million", "tsne-million", "nonredundant-mnist-15k", "nonredundant-roll-1m")
