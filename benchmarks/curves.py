@@ -26,7 +26,7 @@ def draw(workloads, path):
     from matplotlib.figure import Figure
 
     found = [(title, rows_of(workloads, name, task)) for title, name, task in PANELS]
-    found = [(title, rows) for title, rows in found if rows]
+    found = [(title, rows) for title, rows in found if len({r["size"] for r in rows}) > 1]
     if not found:
         return None
     bands = -(-len(found) // ACROSS)

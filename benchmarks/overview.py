@@ -29,6 +29,7 @@ TASKS = {
     ),
     "t-SNE": (
         Task("1797 digits × 64", "tsne-digits"),
+        Task("MNIST 2000 × 50", "tsne-mnist-2k"),
         Task("MNIST 5000 × 50", "tsne-mnist-5k"),
         Task("MNIST 10 000 × 50", "tsne-mnist-10k"),
         Task("MNIST 70 000 × 50", "tsne-mnist-70k"),
@@ -45,6 +46,8 @@ TASKS = {
         Task("Hessian LLE, roll 10 000", "local-hessianlle-10k"),
         Task("Isomap, 1797 digits", "embed-isomap-digits"),
         Task("Isomap, MNIST 10 000", "embed-isomap-mnist-10k"),
+        Task("Isomap, MNIST 10 000 × 50", "embed-isomap-mnist50-10k"),
+        Task("maximum variance unfolding, roll 30", "unfolding-cliques-30"),
         Task("maximum variance unfolding, roll 100", "unfolding-cliques-100"),
     ),
     "Components and kernels": (
@@ -82,10 +85,16 @@ class Outcome:
     bound: bool = False
 
 
+def contestant(task, report):
+    """The row of ours that a task shows."""
+    rows = report["rows"]
+    return next(r for r in rows if r["ours"] and task.contestant in ("", r["name"]))
+
+
 def outcome(task, report, key):
     """Ours against the fastest peer of equal quality, or the leanest one."""
     rows, floor = report["rows"], task.floor or report["floors"][0]
-    ours = next(r for r in rows if r["ours"] and task.contestant in ("", r["name"]))
+    ours = contestant(task, report)
     if not reaches(ours, floor, rows):
         return Outcome(None, peer="ours is not of equal quality")
     values, bound = relative(report, ours, floor, key)
@@ -181,7 +190,7 @@ def _bars(axes, found, key):
         color, end = OURS if better else PEER, min(max(o.ratio, low), high)
         axes.barh(y, end - 1, left=1, height=0.62, color=color, alpha=0.45 if o.bound else 1)
         axes.annotate(
-            ("< " if o.bound else "") + _digits(o.ratio), (end, y), fontsize=9, va="center",
+            ("< " if o.bound else "") + digits(o.ratio), (end, y), fontsize=9, va="center",
             xytext=(-4 if better else 4, 0), textcoords="offset points", color=color,
             ha="right" if better else "left",
         )  # fmt: skip
@@ -203,9 +212,9 @@ def _values(page, found, key, x):
     page.text(x + 0.096, -1.3, "best peer", color=QUIET, **style)
     for y, o in found:
         if o.ours is not None:
-            page.text(x + 0.042, y, _amount(o.ours, key), ha="right", **style)
+            page.text(x + 0.042, y, amount(o.ours, key), ha="right", **style)
         if o.theirs is not None:
-            words = ("> " if o.bound else "") + _amount(o.theirs, key)
+            words = ("> " if o.bound else "") + amount(o.theirs, key)
             page.text(x + 0.09, y, words, ha="right", color=QUIET, **style)
         start = 0.096 if o.theirs is not None else 0.05
         page.text(x + start, y, o.peer, color=QUIET, **style)
@@ -228,19 +237,19 @@ def _write(figure, days, missing):
                 linespacing=1.5)  # fmt: skip
 
 
-def _digits(value):
+def digits(value):
     """Two digits, without an exponent."""
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}" if value >= 0.01 else f"{value:.1g}"
 
 
-def _amount(value, key):
+def amount(value, key):
     """A time or an amount of memory with its unit.
 
     Examples
     --------
-    >>> _amount(0.0584, "seconds"), _amount(139.0, "seconds"), _amount(1674.0, "peak_mb")
+    >>> amount(0.0584, "seconds"), amount(139.0, "seconds"), amount(1674.0, "peak_mb")
     ('58 ms', '139 s', '1.7 GB')
     """
     if key == "seconds":
-        return f"{1000 * value:.2g} ms" if value < 0.1 else f"{_digits(value)} s"
+        return f"{1000 * value:.2g} ms" if value < 0.1 else f"{digits(value)} s"
     return f"{value / 1000:.1f} GB" if value >= 1000 else f"{value:.0f} MB"

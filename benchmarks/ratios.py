@@ -54,9 +54,19 @@ def relative(report, row, floor, key):
         best = row.get("paces", []) if key == "seconds" else [1.0]  # old results have no pace
     if not best or not reaches(row, floor, report["rows"]):
         return [], bound
-    ours = in_turn(row, key)
-    turns = range(max(len(ours), len(best)))
-    return [_turn(ours, i) / _turn(best, i) for i in turns], bound
+    return turn_by_turn(in_turn(row, key), best), bound
+
+
+def turn_by_turn(ours, theirs):
+    """Ratios of the values of the same round.
+
+    Examples
+    --------
+    >>> turn_by_turn([2.0, 3.0], [4.0, 4.0]), turn_by_turn([2.0], [4.0, 8.0])
+    ([0.5, 0.75], [0.5, 0.25])
+    """
+    turns = range(max(len(ours), len(theirs)))
+    return [_turn(ours, i) / _turn(theirs, i) for i in turns]
 
 
 def _turn(values, i):

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from statistics import median
 
-from benchmarks import curves, overview
+from benchmarks import curves, overview, page
 from benchmarks.ratios import alone, compare, in_turn, measure, relative, slopes
 
 RESULTS = Path(__file__).parent / "results"
 _HEAD = """# Benchmarks
 
-Written by `make bench`; do not edit. [How to read it](../../docs/benchmarks.md).
+Written by `make bench`; do not edit. [How to read it](../../docs/benchmarks.md#reading-all-tables).
 """
 
 
@@ -42,6 +42,9 @@ def keep(results, folder=RESULTS, quick=False):
     write_whole(base.with_suffix(".json"), json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     plots = plot(results, base)
     write_whole(base.with_suffix(".md"), table(results, plots))
+    if base == RESULTS / page.MACHINE:
+        for path, text in page.pages(results).items():
+            write_whole(path, text)
     return base.with_suffix(".json")
 
 
@@ -59,7 +62,7 @@ def table(results, plots=()):
     """All workloads in Markdown."""
     m = results["machine"]
     lines = [_HEAD, f"Machine: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']}."]
-    lines += ["", *[f"![{path.stem}]({path.name})" for path in plots]]
+    lines += ["", *[f"![{path.stem}]({path.name})" for path in plots], "", "<!-- tables -->"]
     for name, workload in results["workloads"].items():
         lines += ["", f"## {name}", "", workload["what"], "", *section(workload)]
     return "\n".join(lines) + "\n"

@@ -2,11 +2,12 @@
 
 The ``run.py`` of a paper has one function per experiment, which takes a `Lab` and yields
 a `Criterion` for each tested statement. `main` runs them, prints the table, and writes
-``results.json``, the table in the paper's ``README.md``, and the index in ``papers/README.md``.
+``results.json``, the tables in the paper's ``README.md``, and the index in ``papers/README.md``.
 
 A criterion that fails is a result, so it is recorded and the exit status stays 0; if an experiment
 raises an exception, nothing is written and the status is 1. Why a criterion failed is written after
 the run, in the paper's ``failures.toml``; ``python papers/report.py`` then writes all tables again.
+``summary.toml`` lists the claims of the paper in a few words, for the summary of the README.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 PAPERS = Path(__file__).resolve().parent
+SITE = PAPERS.parent / "docs" / "papers" / "index.md"
 STATUSES = ("PASSED", "FAILED", "SURROGATE", "NOT YET")
 PACKAGES = ("manifoldry", "numpy", "scipy", "scikit-learn")
 # Why a criterion failed: the words of failures.toml, and what the index says about them.
@@ -145,6 +147,44 @@ def read_failures(paper: str) -> tuple[Failure, ...]:
     return tuple(Failure(**entry) for entry in entries)
 
 
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper, for its summary: an entry of a ``summary.toml``.
+
+    Parameters
+    ----------
+    says : str
+        The claim.
+    found : str
+        What became of it, in words; the numbers come from the results.
+    experiments : list of str
+        Numbers of the experiments that test it.
+    example : tuple of str, default=()
+        Number of an experiment, and how the `what` of one of its criteria begins.
+    """
+
+    says: str
+    found: str
+    experiments: Sequence[str]
+    example: Sequence[str] = ()
+
+    def quoted(self, criteria: Iterable[Criterion]) -> str:
+        """The result of the example; empty if there is none."""
+        if not self.example:
+            return ""
+        id, what = self.example
+        found = [c for c in criteria if c.id == id and c.what.startswith(what)]
+        if len(found) != 1:
+            raise ValueError(f"{len(found)} criteria of {id} begin with {what!r}; one has to")
+        return f"{found[0].what}: {found[0].measured}"
+
+
+def read_claims(paper: str) -> tuple[Claim, ...]:
+    """The claims of a paper in the order of its ``summary.toml``."""
+    text = (PAPERS / paper / "summary.toml").read_text(encoding="utf-8")
+    return tuple(Claim(**entry) for entry in tomllib.loads(text)["claim"])
+
+
 def not_yet(id: str, what: str, waits_for: str) -> Criterion:
     """An experiment of the publication that has not been done yet, with the reason."""
     return Criterion(id, what, "", "", f"waits for {waits_for}", None)
@@ -245,6 +285,17 @@ class Report:
         ]
         return "\n".join(lines).rstrip()
 
+    def summary(self, claims: Iterable[Claim]) -> str:
+        """The claims as a Markdown list, with counts and an example of their criteria."""
+        lines = []
+        for claim in claims:
+            tested = [c for c in self.criteria if c.id in claim.experiments]
+            quoted = claim.quoted(self.criteria)
+            lines += [f"- *{claim.says}*\\", f"  {claim.found}\\"]
+            lines += [f"  For example, {quoted}.\\"] if quoted else []
+            lines.append(f"  {', '.join(claim.experiments)}: {self._met(tested)}.")
+        return "\n".join(lines)
+
     def record(self) -> dict[str, Any]:
         """The results as a dict, for ``results.json``."""
         return {
@@ -269,20 +320,41 @@ class Report:
         found = Counter("" if each is None else each.cause for each in failed)
         return {cause: found[cause] for cause in (*CAUSES, "")}
 
+    def numbers(self) -> list[int]:
+        """The counts in the order of the columns of the index, and the seconds."""
+        counts, total = self.counts(), round(sum(self.seconds.values()))
+        outcomes = [counts["PASSED"], counts["FAILED"], *self.causes().values()]
+        return [*outcomes, counts["SURROGATE"], counts["NOT YET"], total]
+
     def write(self, root: Path) -> None:
         """Write results, README and index under `root`: ``papers/`` or another folder."""
         folder = root / self.paper
         write_text(folder / "results.json", json.dumps(self.record(), indent=1, ensure_ascii=False))
         readme = (PAPERS / self.paper / "README.md").read_text(encoding="utf-8")
+        if root == PAPERS:  # other runs may have left out criteria that the summary quotes
+            readme = fill(readme, "summary", self.summary(read_claims(self.paper)))
         write_text(folder / "README.md", fill(readme, "results", self.markdown()))
         index = (PAPERS / "README.md").read_text(encoding="utf-8")
         write_text(root / "README.md", fill(index, "index", index_table(root)))
+        if root == PAPERS:
+            page = SITE.read_text(encoding="utf-8")
+            write_text(SITE, fill(page, "index", index_table(root, "{}.md")))
 
     def _row(self, criterion: Criterion) -> str:
         c, reason = criterion, self.failure(criterion)
         status = f"**{c.status}**" if c.status == "FAILED" else c.status.lower()
         result = status if reason is None else f"{status}: {reason.cause}"
         return _cells([c.id, c.what, c.published, c.criterion, c.measured, result])
+
+    def _met(self, criteria: Sequence[Criterion]) -> str:
+        """How many of these criteria were met, and why the others were not."""
+        met = [c for c in criteria if c.passed]
+        elsewhere = sum(bool(c.surrogate) for c in met)
+        causes = Counter(each.cause for each in map(self.failure, criteria) if each)
+        parts = [f"{len(met)} of {len(criteria)} criteria met"]
+        parts += [f"{elsewhere} of them on other data"] if elsewhere else []
+        parts += ["not met: " + ", ".join(f"{cause} {n}" for cause, n in causes.items())]
+        return "; ".join(parts if causes else parts[:-1])
 
     def _counted(self) -> str:
         return ", ".join(f"{n} {status.lower()}" for status, n in self.counts().items() if n)
@@ -350,16 +422,16 @@ def _git(*command: str) -> str:
     return done.stdout.strip()
 
 
-def index_table(root: Path) -> str:
-    """One row per paper that has been run, with its counts."""
-    head = ["publication", "passed", "failed", *CAUSES, "not explained", "surrogate", "not yet"]
-    lines = [_cells([*head, "seconds"]), "|---|" + "--:|" * len(head)]
-    for path in sorted(root.glob("*/results.json")):
-        report = Report.read(path)
-        counts, causes = report.counts(), report.causes()
-        numbers = [counts["PASSED"], counts["FAILED"], *causes.values()]
-        numbers += [counts["SURROGATE"], counts["NOT YET"], round(sum(report.seconds.values()))]
-        lines.append(_cells([f"[{report.title}]({report.paper}/README.md)", *map(str, numbers)]))
+def index_table(root: Path, link: str = "{}/README.md") -> str:
+    """One row per paper that has been run, with its counts; columns of zeros are left out."""
+    head = ["passed", "failed", *CAUSES, "not explained", "surrogate", "not yet", "seconds"]
+    reports = [Report.read(path) for path in sorted(root.glob("*/results.json"))]
+    rows = [each.numbers() for each in reports]
+    shown = [i for i in range(len(head)) if i < 2 or any(row[i] for row in rows)]
+    lines = [_cells(["publication", *(head[i] for i in shown)]), "|---|" + "--:|" * len(shown)]
+    for report, row in zip(reports, rows, strict=True):
+        title = f"[{report.title}]({link.format(report.paper)})"
+        lines.append(_cells([title, *(str(row[i]) for i in shown)]))
     return "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ from benchmarks import (  # noqa: E402 (the path has to be set first)
     machine,
     measure,
     overview,
+    page,
     peers,
     ratios,
     report,
@@ -72,7 +73,7 @@ def time_ratio(*rows, floor=FLOOR):
     return next(r for r in found if r["measure"] == "time")
 
 
-@pytest.mark.parametrize("module", [overview, ratios, workload])
+@pytest.mark.parametrize("module", [overview, page, ratios, workload])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -265,6 +266,34 @@ def test_tasks_are_rows_of_workloads():
         assert not task.floor or task.floor in w.floors, task
         assert not task.contestant or w.contestant(task.contestant).ours
     assert "the same, exact" in overview.measured({})[1]
+
+
+def test_pages_have_the_tables_of_the_recorded_results():
+    recorded = report.read(report.RESULTS / f"{page.MACHINE}.json")
+    outdated = [p.name for p, text in page.pages(recorded).items() if p.read_text() != text]
+    assert not outdated, "run python -m benchmarks.page"
+
+
+def test_tables_of_pages_compare_at_equal_quality():
+    rows = (
+        row("o", 3.0, ours=True),
+        row("a", 1.0, recall=0.5, env="a"),
+        row("b", 2.0, env="a"),
+        row("c", 0.1, env="a", aside=True),
+    )
+    told = {"knn-roll": entry(*rows)}
+    floor = next(t for t in overview.TASKS["Neighbors"] if t.workload == "knn-roll").floor
+    told["knn-roll"]["floors"] = (floor,)
+    name = "15 neighbors, Swiss roll 1 000 000 × 3"
+    assert page.against(told, "a")[2:] == [
+        f"| {name} | 3\N{NO-BREAK SPACE}s | 2\N{NO-BREAK SPACE}s | 1.5 | 1 |"
+    ]
+    assert page.against(told, "b")[2:] == []
+    listed = [line.replace("\N{NO-BREAK SPACE}", " ") for line in page.slower(told)]
+    assert listed == [f"- {name}: a 2 s, ours 3 s, 1.5 times as long"]
+    assert page.fill("<!-- m -->\nold\n<!-- /m -->", "m", ["new"]) == "<!-- m -->\nnew\n<!-- /m -->"
+    with pytest.raises(ValueError, match="needs one line <!-- n -->"):
+        page.fill("<!-- m -->\n<!-- /m -->", "n", ["new"])
 
 
 def test_curves_have_peers_and_the_size_of_a_longer_run(tmp_path):

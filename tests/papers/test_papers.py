@@ -95,8 +95,39 @@ def test_tables_are_those_of_the_record(paper):
     recorded = report.Report.read(paper / "results.json")
     readme = (paper / "README.md").read_text(encoding="utf-8")
     assert report.fill(readme, "results", recorded.markdown()) == readme
+    summary = recorded.summary(report.read_claims(paper.name))
+    assert report.fill(readme, "summary", summary) == readme
     index = (PAPERS / "README.md").read_text(encoding="utf-8")
     assert report.fill(index, "index", report.index_table(PAPERS)) == index
+    page = report.SITE.read_text(encoding="utf-8")
+    assert report.fill(page, "index", report.index_table(PAPERS, "{}.md")) == page
+
+
+@pytest.mark.parametrize("paper", [run.parent for run in RUNS], ids=lambda paper: paper.name)
+def test_summary_has_all_experiments_and_no_claim_that_failed_as_held(paper):
+    recorded = report.Report.read(paper / "results.json")
+    claims = report.read_claims(paper.name)
+    listed = [id for claim in claims for id in claim.experiments]
+    assert sorted(listed) == sorted({each.id for each in recorded.criteria})
+    for claim in claims:
+        failed = [recorded.failure(c) for c in recorded.criteria if c.id in claim.experiments]
+        if claim.found.startswith(("**Held**", "**Held.**")):
+            assert "claim" not in {each.cause for each in failed if each}, claim.says
+    page = report.SITE.with_name(f"{paper.name}.md").read_text(encoding="utf-8")
+    assert f"../../papers/{paper.name}/README.md" in page
+
+
+def test_summary_counts_criteria_and_quotes_one():
+    claim = report.Claim("a claim", "**Held.**", ["E1.1"], ["E1.1", "what"])
+    criteria = (criterion(), criterion(False, id="E1.2"), criterion(id="E1.2", surrogate="s"))
+    result = report.Report("p", "t", criteria, {}, failures=())
+    both = report.Claim("another", "**Did not.**", ["E1.1", "E1.2"])
+    text = result.summary([claim, both])
+    assert "For example, what: a | b." in text
+    assert "E1.1: 1 of 1 criteria met." in text
+    assert "E1.1, E1.2: 2 of 3 criteria met; 1 of them on other data." in text
+    with pytest.raises(ValueError, match=r"0 criteria of E1\.1 begin"):
+        result.summary([report.Claim("a", "b", ["E1.1"], ["E1.1", "other"])])
 
 
 def failure(what="what", cause="settings", evidence="a rerun with 20 neighbors"):

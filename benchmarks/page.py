@@ -1,0 +1,190 @@
+"""Tables of the documentation that are made from recorded results: ``python -m benchmarks.page``.
+
+Pages have markers such as ``<!-- tasks -->`` and ``<!-- /tasks -->``, and what is between them is
+written here, so that no page has a number that the recorded results do not have.
+"""
+
+import re
+from datetime import datetime
+from operator import itemgetter
+from pathlib import Path
+from statistics import median
+
+from benchmarks import overview
+from benchmarks.overview import TASKS, contestant, digits, outcome
+from benchmarks.ratios import IN_TURN, in_turn, reaches, turn_by_turn
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+DOCS = Path(__file__).parents[1] / "docs"
+MACHINE = "amd-epyc-2-cores"  # the results that the pages show
+OWN = ("isomap-million", "tsne-million", "nonredundant-mnist-15k", "nonredundant-roll-1m")
+MAPS = ("tsne-digits", "tsne-mnist-10k", "tsne-mnist-70k")
+# The names of quality metrics in the results, and for readers.
+QUALITY = {"KL": "KL divergence", "trust": "trustworthiness", "1-NN": "1-NN accuracy"}
+
+
+def amount(value, key):
+    """A value and its unit, which stay on one line."""
+    return overview.amount(value, key).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def day(report):
+    """The day of a measurement.
+
+    Examples
+    --------
+    >>> day({"time": "2026-11-05T14:58:57+00:00"})
+    '5 Nov 2026'
+    """
+    found = datetime.fromisoformat(report["time"])
+    return f"{found.day} {MONTHS[found.month - 1]} {found.year}"
+
+
+def tables(results):
+    """The tables of each page: page, marker, lines."""
+    machine, workloads = results["machine"], results["workloads"]
+    yield "benchmarks.md", "machine", conditions(machine, workloads)
+    yield "benchmarks.md", "tasks", task_table(workloads)
+    yield "benchmarks.md", "slower", slower(workloads)
+    yield "benchmarks.md", "maps", map_table(workloads)
+    yield "benchmarks.md", "own", own_table(workloads)
+    yield "coming-from/scikit-learn.md", "times", against(workloads, "scikit-learn")
+    yield "coming-from/opentsne.md", "times", against(workloads, "openTSNE")
+    yield "coming-from/umap-learn.md", "times", map_table(workloads)
+
+
+def conditions(machine, workloads):
+    """Machine and days of the measurements."""
+    done = sorted((w for w in workloads.values() if "rows" in w), key=itemgetter("time"))
+    where = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB of memory"
+    return [
+        f"Machine: {where}, {machine['system']}. Measured from {day(done[0])} to {day(done[-1])}."
+    ]
+
+
+def recorded(workloads):
+    """Groups and their tasks that have been measured, each with its workload."""
+    for group, tasks in TASKS.items():
+        for task in (t for t in tasks if "rows" in workloads.get(t.workload, {})):
+            yield group, task, workloads[task.workload]
+
+
+def label(group, task):
+    """A task in words that need no heading."""
+    return f"t-SNE, {task.label}" if group == "t-SNE" else task.label
+
+
+def task_table(workloads):
+    """Ours against the fastest and the leanest peer of equal quality, a row for every task."""
+    head = ["task", "our time", "fastest peer", "ours ÷ peer", "our memory", "leanest peer",
+            "ours ÷ peer", "measured"]  # fmt: skip
+    rows, last = [], None
+    for group, task, report in recorded(workloads):
+        if group != last:
+            rows.append([f"**{group}**", *[""] * 7])
+        cells = [c for key in IN_TURN for c in _compared(task, report, key)]
+        rows.append([label(group, task), *cells, day(report)])
+        last = group
+    return markdown(head, rows)
+
+
+def _compared(task, report, key):
+    """Ours, the peer with its value, and the ratio."""
+    o = outcome(task, report, key)
+    ours = "–" if o.ours is None else amount(o.ours, key)
+    if o.ratio is None:
+        return [ours, o.peer, "–"]
+    bound = "> " * o.bound
+    theirs = f"{o.peer}, {bound}{amount(o.theirs, key)}"
+    return [ours, theirs, "< " * o.bound + digits(o.ratio)]
+
+
+def slower(workloads):
+    """The tasks for which a peer of equal quality is faster, the worst first."""
+    found = [(label(g, t), outcome(t, w, "seconds")) for g, t, w in recorded(workloads)]
+    behind = [(task, o) for task, o in found if o.ratio is not None and o.ratio > 1]
+    return [
+        f"- {task}: {o.peer} {amount(o.theirs, 'seconds')}, ours {amount(o.ours, 'seconds')}, "
+        f"{digits(o.ratio)} times as long"
+        for task, o in sorted(behind, key=lambda each: -each[1].ratio)
+    ]
+
+
+def map_table(workloads):
+    """t-SNE by several packages: time, memory and quality of the map."""
+    found = [(w["what"], r) for w in (workloads[n] for n in MAPS) for r in w["rows"]]
+    metrics = [k for k in QUALITY if any(k in r.get("quality", {}) for _, r in found)]
+    head = ["data", "", "time", "memory", *[QUALITY[k] for k in metrics]]
+    rows, last = [], None
+    for what, r in found:
+        data = what.removeprefix("t-SNE of ").removesuffix(", perplexity 30")
+        quality = [f"{r['quality'][k]:.3f}" for k in metrics]
+        name = "**TSNE** (ours)" if r["ours"] else r["name"]
+        spent = [amount(r["seconds"], "seconds"), amount(r["peak_mb"], "peak_mb")]
+        rows.append([data if data != last else "", name, *spent, *quality])
+        last = data
+    return markdown(head, rows)
+
+
+def own_table(workloads):
+    """Workloads of our own methods only, every contestant."""
+    rows = [
+        [w["what"], r["name"], amount(r["seconds"], "seconds"), amount(r["peak_mb"], "peak_mb")]
+        for w in (workloads[name] for name in OWN)
+        for r in w["rows"]
+    ]
+    return markdown(["task", "", "time", "memory"], rows)
+
+
+def against(workloads, package):
+    """Ours beside the fastest method of one package, for the tasks that it does as well."""
+    head = ["task", "ours", package, "time, ours ÷ theirs", "memory, ours ÷ theirs"]
+    rows = []
+    for group, task, report in recorded(workloads):
+        theirs = fastest(report, task, package)
+        if theirs:
+            ours = contestant(task, report)
+            times = [amount(row["seconds"], "seconds") for row in (ours, theirs)]
+            pairs = [[in_turn(row, key) for row in (ours, theirs)] for key in IN_TURN]
+            ratios = [digits(median(turn_by_turn(*pair))) for pair in pairs]
+            rows.append([label(group, task), *times, *ratios])
+    return markdown(head, rows)
+
+
+def fastest(report, task, package):
+    """The fastest row of a package at equal quality, or None; scipy's are not scikit-learn's."""
+    rows, floor = report["rows"], task.floor or report["floors"][0]
+    named = [r for r in rows if r["env"] == package and not r["name"].startswith("scipy")]
+    good = [r for r in named if not r["aside"] and reaches(r, floor, rows)]
+    return min(good, key=lambda r: r["seconds"], default=None)
+
+
+def markdown(head, rows):
+    """A table as lines of Markdown."""
+    return ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
+
+
+def fill(text, marker, lines):
+    """Put lines between the markers of a page."""
+    pattern = re.compile(rf"(<!-- {marker} -->\n).*?(<!-- /{marker} -->)", flags=re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise ValueError(f"the page needs one line <!-- {marker} --> and one <!-- /{marker} -->")
+    content = "\n".join(lines) + "\n"
+    return pattern.sub(lambda found: found[1] + content + found[2], text)
+
+
+def pages(results, folder=DOCS):
+    """The pages with their tables as they should be: path and text."""
+    texts = {}
+    for name, marker, lines in tables(results):
+        path = folder / name
+        text = texts.get(path) or path.read_text(encoding="utf-8")
+        texts[path] = fill(text, marker, lines)
+    return texts
+
+
+if __name__ == "__main__":
+    from benchmarks.report import RESULTS, read, write_whole
+
+    for path, text in pages(read(RESULTS / f"{MACHINE}.json")).items():
+        write_whole(path, text)
