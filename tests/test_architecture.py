@@ -63,6 +63,18 @@ def test_every_package_has_its_place_in_the_order():
     assert {package(path) for path in TREES} <= set(ORDER)
 
 
+def test_no_package_imports_a_private_module_of_another():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {node.module}"
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and re.match(r"manifoldry\.\w+\.(\w+\.)*_", node.module or "")
+        and node.module.split(".")[1] != package(path)
+    ]
+    assert not wrong
+
+
 def test_nobody_touches_private_attributes_of_another_object():
     touched = []
     for path, tree in TREES.items():

@@ -13,9 +13,9 @@ from sklearn.manifold import Isomap
 
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.plotting import plot_embedding, plot_grid
-from manifoldry.plotting._color import resolve_color
 from manifoldry.plotting._legend import Legend
 from manifoldry.plotting._style import ON_LIGHT, PALETTE
+from manifoldry.plotting.coloring import resolve_color
 
 Y = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = np.repeat([0, 1, 2], 20)

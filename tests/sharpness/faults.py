@@ -634,7 +634,7 @@ FAULTS = [
     Fault("plotting/embedding.py", "first class at the bottom",
           "max(len(classes), 1) - 0.4, -0.6)",
           "-0.6, max(len(classes), 1) - 0.4)"),
-    Fault("plotting/_color.py", "colors of other points",
+    Fault("plotting/coloring.py", "colors of other points",
           "for color, _ in self.styles])[self.codes[chosen]]",
           "for color, _ in self.styles])[self.codes[: len(chosen)]]"),
     Fault("plotting/_points.py", "rare classes are covered",

@@ -1,8 +1,9 @@
-"""Descriptions of parameters and attributes that several estimators share."""
+"""Descriptions of parameters and attributes that several estimators or metrics share."""
 
 import re
+from collections.abc import Callable
 from textwrap import indent
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _RESIDUALS = """\
 Residual norm of each eigenpair, and the distance from its eigenvalue to the nearest other
@@ -230,15 +231,50 @@ path_ : Path or None
     "joint_affinity_": """\
 affinity_ : sparse array of shape (n_samples, n_samples)
     Joint probabilities P of pairs: symmetric, summing to one.""",
+    # Parameters and results of the metrics.
+    "compared_data": """\
+X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData
+    The data; an AnnData stands for its ``X``, a pair ``(adata, key)`` for ``adata.obsm[key]``.""",
+    "compared_data_or_graph": """\
+X : array, sparse matrix or frame of shape (n_samples, n_features), NeighborGraph or AnnData
+    The data. With a :class:`~manifoldry.NeighborGraph`, distances in the data are shortest paths
+    along it. An AnnData stands for its ``X``, a pair ``(adata, key)`` for ``adata.obsm[key]``.""",
+    "compared_embedding": """\
+embedding : array of shape (n_samples, n_components), fitted estimator, or str
+    The embedding, made by any package, or its key in an AnnData's ``obsm``. Rows of NaN are
+    points that were not embedded.""",
+    "data_metric": """\
+metric : str or callable, default="euclidean"
+    Metric of the distances in the data; ``"precomputed"`` if `X` is a distance matrix.""",
+    "metric_neighbors": """\
+n_neighbors : int, default=None
+    Neighborhood size; by default 15, or fewer if there are not enough points.""",
+    "metric_sample": """\
+sample : {"auto", "all"} or int, default="auto"
+    Points at which the metric is evaluated, always with neighbors among all points: by
+    default all of up to 10 000 points, else 2000 drawn at random, with a confidence interval.
+    ``"all"`` takes time n_samples² · n_features and memory proportional to n_samples.""",
+    "per_point": """\
+per_point : bool, default=False
+    Return the value of each point instead of the mean, for all points regardless of
+    `sample`; NaN for points that were not embedded.""",
+    "sample_seed": """\
+random_state : int, RandomState, Generator or None, default=None
+    Seed of the sample; ``None`` is a fixed seed, so that results are reproducible.""",
+    "mean_or_values": """\
+Estimate or array of shape (n_samples,)
+    The mean, a float with its 95 % confidence interval; with `per_point`, the value of each
+    point.""",
 }
 
 _PLACEHOLDER = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)
 
-Class = TypeVar("Class", bound=type)
+Documented = TypeVar("Documented", bound=Callable[..., Any])
 
 
-def shared_docs(cls: Class) -> Class:
-    """Class decorator that replaces each line ``{name}`` of the docstring by ``SHARED[name]``."""
-    if cls.__doc__ is not None:  # ``python -OO`` removes docstrings
-        cls.__doc__ = _PLACEHOLDER.sub(lambda line: indent(SHARED[line[2]], line[1]), cls.__doc__)
-    return cls
+def shared_docs(documented: Documented) -> Documented:
+    """Decorator that replaces each line ``{name}`` of the docstring by ``SHARED[name]``."""
+    text = documented.__doc__
+    if text is not None:  # ``python -OO`` removes docstrings
+        documented.__doc__ = _PLACEHOLDER.sub(lambda line: indent(SHARED[line[2]], line[1]), text)
+    return documented

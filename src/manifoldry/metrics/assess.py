@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.dominant_points import (
     DominatedCoordinate,
     dominated_coordinates,
@@ -43,14 +44,14 @@ _SAME = 1e-4  # relative difference of embeddings that are equal but for single 
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """Result of :func:`assess`; ``print`` it for a table and a written summary.
+    """Result of :func:`~manifoldry.assess`; ``print`` it for a table and a written summary.
 
     It holds references to the data and the embedding, which `per_point` needs.
 
     Parameters
     ----------
     metrics : dict of str to Estimate
-        Values by name; see :func:`assess`.
+        Values by name; see :func:`~manifoldry.assess`.
     baseline : dict of str to Estimate
         The same for PCA with as many components; empty if X has no coordinates.
     gains : dict of str to Estimate
@@ -77,6 +78,24 @@ class Assessment:
     is_pca : bool
         Whether the embedding is that of PCA, up to rotation and scale; then nothing is written
         about a comparison of the two.
+
+    See Also
+    --------
+    manifoldry.assess : computes it.
+    manifoldry.plotting.plot_assessment : draws it.
+
+    Examples
+    --------
+    >>> from manifoldry import assess
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, _ = make_swiss_roll(200, random_state=0)
+    >>> found = assess(X, X[:, [0, 2]])  # a projection along the axis of the roll
+    >>> print(found.summary)
+    Most, not all, points that are close in this embedding are close in the data. ...
+    >>> found.gains["neighbor_preservation"] < 0  # PCA keeps more neighbors
+    True
+    >>> bool(found.per_point["trustworthiness"].min() < 0.8)
+    True
     """
 
     metrics: dict[str, Estimate]
@@ -163,6 +182,7 @@ class Assessment:
         return {name: self.pair.expand_to_all_rows(each) for name, each in values.items()}
 
 
+@shared_docs
 def assess(
     X: Any,
     embedding: Any,
@@ -191,22 +211,23 @@ def assess(
     - ``anisotropy``: ratio of the largest to the smallest local stretch factor, median over the
       points;
     - ``magnification``: ratio of the ninth to the first decile of the local scale;
-    - ``unpredictability``: smallest value of :func:`unpredictability` over the coordinates; only
-      for fitted spectral estimators, whose coordinates are ordered;
+    - ``unpredictability``: smallest value of :func:`~manifoldry.metrics.unpredictability` over the
+      coordinates; only for fitted spectral estimators, whose coordinates are ordered;
     - ``unlike_rows``: fraction of the rows of `X_new` with a novelty above 2, if they are given;
-    - ``label_accuracy``, ``label_accuracy_in_data``: :func:`knn_accuracy` in the embedding and in
-      the data, if labels are given.
+    - ``label_accuracy``, ``label_accuracy_in_data``: :func:`~manifoldry.metrics.knn_accuracy` in
+      the embedding and in the data, if labels are given.
 
     Parameters
     ----------
-    X, embedding, metric, sample, random_state
-        As for :func:`trustworthiness`. If X is a :class:`~manifoldry.neighbors.NeighborGraph`,
-        distances in the data are shortest paths along it.
+    {compared_data_or_graph}
+    {compared_embedding}
     labels : array of shape (n_samples,) or str, default=None
         Labels of the points, or the name of a column of ``obs`` if `X` or `embedding` is from an
         AnnData.
-    n_neighbors : int, default=None
-        Neighborhood size; by default 15, or fewer if there are not enough points.
+    {metric_neighbors}
+    {data_metric}
+    {metric_sample}
+    {sample_seed}
     X_new : array, sparse matrix or frame of shape (n_new, n_features), default=None
         New data for a fitted estimator passed as `embedding`: are they like the data that it was
         fitted on, so that ``transform`` can place them? See ``novelty`` of the estimators.
@@ -214,6 +235,13 @@ def assess(
     Returns
     -------
     Assessment
+        The metrics, those of PCA for comparison, values per point, and a summary in words.
+
+    See Also
+    --------
+    manifoldry.compare : several embeddings in one table.
+    manifoldry.metrics.stability : how far points move if the estimator is fitted again.
+    manifoldry.plotting.plot_assessment : draws the result.
 
     Examples
     --------

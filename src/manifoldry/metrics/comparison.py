@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.metrics.assess import label_metrics, metrics_of
 from manifoldry.metrics.coranking import CoRanking, compare_ranks
 from manifoldry.metrics.distortion import distortion_of
@@ -35,12 +36,12 @@ _UNMARKED = ("alignment_error", "label_accuracy_in_data")
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Result of :func:`compare`; ``print`` it for a table with the best values marked.
+    """Result of :func:`~manifoldry.compare`; ``print`` it for a table with the best values marked.
 
     Parameters
     ----------
     metrics : dict of str to dict of str to Estimate
-        Metrics of each embedding by its name; see :func:`assess` for their meaning.
+        Metrics of each embedding by its name; see :func:`~manifoldry.assess` for their meaning.
         ``"alignment_error"`` is the difference from the reference after alignment: 0 if the
         embeddings are equal up to a similarity transformation, 1 if they are unrelated.
     aligned : dict of str to array of shape (n_samples, n_components)
@@ -59,6 +60,24 @@ class Comparison:
         The AnnData of the data or embeddings, whose columns of ``obs`` can be colors of the plot.
     description : str
         What was compared: number of points, data, sample, neighborhood size.
+
+    See Also
+    --------
+    manifoldry.compare : computes it.
+    manifoldry.plotting.plot_comparison : draws it.
+
+    Examples
+    --------
+    >>> from manifoldry import compare
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, sheet = make_swiss_roll(200, random_state=0)
+    >>> found = compare(X, {"sheet": sheet, "from above": X[:, :2], "sideways": X[:, [0, 2]]})
+    >>> found.best("trustworthiness"), found.align_to
+    ('sheet', 'sheet')
+    >>> [row["embedding"] for row in found.rows()]
+    ['sheet', 'from above', 'sideways']
+    >>> found.aligned["from above"].shape
+    (200, 2)
     """
 
     metrics: dict[str, dict[str, Estimate]]
@@ -129,6 +148,7 @@ class Comparison:
         return {name for name, value in values.items() if isclose(value, best, abs_tol=1e-12)}
 
 
+@shared_docs
 def compare(
     X: Any,
     embeddings: Mapping[str, Any],
@@ -148,9 +168,7 @@ def compare(
 
     Parameters
     ----------
-    X, metric, sample, random_state
-        As for :func:`trustworthiness`. With ``sample="auto"`` metrics of more than 10 000 points
-        are evaluated at 2000 of them, the same for all embeddings.
+    {compared_data_or_graph}
     embeddings : mapping of str to array or estimator
         The embeddings by name: arrays from any package, fitted estimators, or estimators that are
         not fitted, of which a clone is fitted to X; keys of ``obsm`` if X is an AnnData.
@@ -158,12 +176,22 @@ def compare(
         Labels of the points, for the label accuracy and the colors of the plot.
     align_to : str, default=None
         Name of the embedding with which the others are aligned; by default the first.
-    n_neighbors : int, default=None
-        Neighborhood size; by default 15, or fewer if there are not enough points.
+    {metric_neighbors}
+    {data_metric}
+    {metric_sample}
+        The points are the same for all embeddings.
+    {sample_seed}
 
     Returns
     -------
     Comparison
+        The metrics of each embedding, and the aligned embeddings; ``print`` it for a table.
+
+    See Also
+    --------
+    manifoldry.assess : one embedding, with a summary in words.
+    manifoldry.plotting.plot_comparison : draws the result.
+    manifoldry.report : compares methods on a page.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
 from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.preservation import NeighborRanks
@@ -29,6 +30,12 @@ class CoRanking:
         Indices of the evaluated points.
     n : int
         Total number of points.
+
+    See Also
+    --------
+    coranking : computes it.
+    coranking_matrix : the counts behind it, for small data.
+    manifoldry.plotting.plot_coranking : draws ``r_nx``.
 
     Examples
     --------
@@ -86,6 +93,7 @@ class CoRanking:
         return float(rest.mean()) if len(rest) else 1.0
 
 
+@shared_docs
 def coranking(
     X: Any,
     embedding: Any,
@@ -101,13 +109,35 @@ def coranking(
 
     Parameters
     ----------
-    X, embedding, metric, sample, random_state
-        As for :func:`trustworthiness`; with ``sample="all"`` time is proportional to
-        n_samples² · (n_features + log n_samples).
+    {compared_data}
+    {compared_embedding}
+    {data_metric}
+    {metric_sample}
+        Here ``"all"`` also sorts: its time is n_samples² · (n_features + log n_samples).
+    {sample_seed}
 
     Returns
     -------
     CoRanking
+        The curves, and their summaries ``area``, ``q_local`` and ``q_global``.
+
+    See Also
+    --------
+    trustworthiness : one neighborhood size.
+    coranking_matrix : counts of pairs by both ranks.
+    manifoldry.plotting.plot_coranking : draws the curves.
+
+    Examples
+    --------
+    >>> from manifoldry import PCA
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.metrics import coranking
+    >>> X, sheet = make_swiss_roll(300, random_state=0)
+    >>> found = coranking(X, PCA(2).fit(X))
+    >>> found.area < coranking(X, sheet).area
+    True
+    >>> bool(found.r_nx[4] < found.r_nx[200])  # a projection keeps neighborhoods of 200, not of 5
+    True
     """
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     return coranking_of(pair, sample_points(pair.n, sample, random_state))
@@ -191,6 +221,7 @@ def _merge_blocks(
     )
 
 
+@shared_docs
 def coranking_matrix(
     X: Any,
     embedding: Any,
@@ -207,14 +238,22 @@ def coranking_matrix(
 
     Parameters
     ----------
+    {compared_data}
+    {compared_embedding}
     n_neighbors : int, default=None
         Largest rank counted; by default 100, or n_samples − 1 if that is less.
-    X, embedding, metric, sample, random_state
-        As for :func:`trustworthiness`.
+    {data_metric}
+    {metric_sample}
+    {sample_seed}
 
     Returns
     -------
     array of shape (n_neighbors, n_neighbors)
+        Numbers of pairs; the first row and column are rank 1, the nearest neighbor.
+
+    See Also
+    --------
+    coranking : its summary, for any number of points.
 
     Examples
     --------

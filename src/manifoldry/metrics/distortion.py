@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import gathered
@@ -23,6 +24,10 @@ class LocalDistortion:
         Factors by which lengths in the data are multiplied in the embedding along the principal
         directions of the linear map, largest first; NaN for points that were not embedded and for
         directions in which the neighborhood has no extent.
+
+    See Also
+    --------
+    local_distortion : computes it.
 
     Examples
     --------
@@ -57,6 +62,7 @@ class LocalDistortion:
         return np.asarray(self.scale / np.nanmedian(self.scale))
 
 
+@shared_docs
 def local_distortion(
     X: Any, embedding: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean"
 ) -> LocalDistortion:
@@ -68,8 +74,9 @@ def local_distortion(
 
     Parameters
     ----------
-    X, embedding
-        As for :func:`trustworthiness`; X must have coordinates, so no precomputed distances.
+    {compared_data}
+        It must have coordinates, so no precomputed distances.
+    {compared_embedding}
     n_neighbors : int, default=None
         Number of neighbors in the data; by default 15, or twice the number of components if
         that is more.
@@ -79,6 +86,26 @@ def local_distortion(
     Returns
     -------
     LocalDistortion
+        The factors at every point, and their ratio and mean; NaN for points that were not embedded.
+
+    See Also
+    --------
+    stress : error of all distances.
+    procrustes : difference from known coordinates.
+
+    Examples
+    --------
+    The unrolled sheet of a Swiss roll keeps lengths; a projection along its axis compresses one
+    direction:
+
+    >>> import numpy as np
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.metrics import local_distortion
+    >>> X, sheet = make_swiss_roll(1000, random_state=0)
+    >>> float(np.median(local_distortion(X, sheet).anisotropy).round(2))
+    1.01
+    >>> bool(np.median(local_distortion(X, X[:, [0, 2]]).anisotropy) > 50)
+    True
     """
     pair = DataEmbeddingPair.of(X, embedding, metric)
     found = distortion_of(pair, n_neighbors)

@@ -38,6 +38,11 @@ def reconstruction(estimator: Any, X: Any) -> Estimate:
     Estimate
         The interval accounts for the sampling of X; the model is fixed.
 
+    See Also
+    --------
+    kernel_loss : how many coordinates of a spectral method to keep.
+    stability : how far points move if the estimator is fitted again.
+
     Examples
     --------
     >>> from manifoldry import Isomap
@@ -94,6 +99,22 @@ class KernelLoss:
         concentrated on a few training points, such as outliers of a narrow kernel.
     min_ratio : float
         Smallest variance ratio of a coordinate that `best_n_components` counts.
+
+    See Also
+    --------
+    kernel_loss : computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import KernelPCA
+    >>> from manifoldry.metrics import kernel_loss
+    >>> X = np.random.default_rng(0).normal(size=(90, 20)) * ([9, 7] + 18 * [0.5])
+    >>> found = kernel_loss(KernelPCA(3, kernel="linear").fit(X[:30]), X[30:])
+    >>> [round(loss, 2) for loss in found.losses]  # with 0, 1, 2 and 3 coordinates
+    [1.0, 0.2, 0.0, 0.0]
+    >>> [round(ratio, 1) for ratio in found.variance_ratios]
+    [1.7, 0.9, 0.6]
     """
 
     losses: list[Estimate]
@@ -154,6 +175,16 @@ def kernel_loss(
         landmarks, Isomap needs the shortest paths from each of them.
     random_state : int, Generator or None, default=None
         Seed of the subsample.
+
+    Returns
+    -------
+    KernelLoss
+        The losses for 0, 1, … coordinates, and the number of coordinates to keep.
+
+    See Also
+    --------
+    reconstruction : compares methods and parameters.
+    manifoldry.estimate_dimension : the dimension of the data.
 
     Examples
     --------

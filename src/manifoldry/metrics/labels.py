@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.metrics.distance_rows import distance_rows, map_rows
 from manifoldry.metrics.pair import read_embedding, sample_points
 from manifoldry.neighbors.choose import choose_index
@@ -35,6 +36,16 @@ def knn_accuracy(
         Number of neighbors; by default 5, or all other points if there are fewer.
     per_point : bool, default=False
         Return the fraction of its neighbors with the same label, for every point.
+
+    Returns
+    -------
+    Estimate or array of shape (n_samples,)
+        The accuracy, a float with its 95 % confidence interval; with `per_point`, the fractions.
+
+    See Also
+    --------
+    silhouette : how well classes are separated.
+    trustworthiness : without labels.
 
     Examples
     --------
@@ -73,6 +84,7 @@ def _blocks(members: IntArray) -> list[slice]:
     return row_blocks(len(members), members.shape[1] ** 2)
 
 
+@shared_docs
 def silhouette(
     embedding: Any,
     labels: Any,
@@ -88,10 +100,33 @@ def silhouette(
 
     Parameters
     ----------
-    embedding, labels
-        As for :func:`knn_accuracy`.
-    sample, per_point, random_state
-        As for :func:`trustworthiness`.
+    embedding : array of shape (n_samples, n_components), or a fitted estimator
+        The embedding, or the data themselves, for comparison. Rows of NaN are points that were not
+        embedded.
+    labels : array of shape (n_samples,) or str
+        Labels, strings or numbers, of at least two classes; or the name of a column of ``obs`` if
+        the embedding is ``(adata, key)``.
+    {metric_sample}
+    {per_point}
+    {sample_seed}
+
+    Returns
+    -------
+    {mean_or_values}
+
+    See Also
+    --------
+    knn_accuracy : whether neighbors have the same label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.metrics import silhouette
+    >>> line = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])
+    >>> round(float(silhouette(line, list("aaabbb"))), 2)
+    0.87
+    >>> bool(silhouette(line, list("ababab")) < 0)
+    True
     """
     Y, codes, embedded = _labeled(embedding, labels)
     counts = np.bincount(codes)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
 from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
 from manifoldry.neighbors.base import smallest_entries
@@ -95,6 +96,7 @@ def _equal_before(keys: Array, values: Array, rows: IntArray, columns: IntArray)
     return np.array(counts, dtype=np.intp)
 
 
+@shared_docs
 def trustworthiness(
     X: Any,
     embedding: Any,
@@ -113,29 +115,26 @@ def trustworthiness(
 
     Parameters
     ----------
-    X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData
-        The data; an AnnData stands for its ``X``, a pair ``(adata, key)`` for ``adata.obsm[key]``.
-    embedding : array of shape (n_samples, n_components), fitted estimator, or str
-        The embedding, made by any package, or its key in an AnnData's ``obsm``. Rows of NaN are
-        points that were not embedded.
+    {compared_data}
+    {compared_embedding}
     n_neighbors : int, default=None
         Neighborhood size, less than half the number of points; by default 5, or fewer if there
         are not enough points.
-    metric : str or callable, default="euclidean"
-        Metric of the distances in the data; ``"precomputed"`` if `X` is a distance matrix.
-    sample : {"auto", "all"} or int, default="auto"
-        Points at which the metric is evaluated, always with neighbors among all points: by
-        default all of up to 10 000 points, else 2000 drawn at random, with a confidence interval.
-        ``"all"`` takes time n_samples² · n_features and memory proportional to n_samples.
-    per_point : bool, default=False
-        Return the value of each point instead of the mean, for all points regardless of
-        `sample`; NaN for points that were not embedded.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample; ``None`` is a fixed seed, so that results are reproducible.
+    {data_metric}
+    {metric_sample}
+    {per_point}
+    {sample_seed}
 
     Returns
     -------
-    Estimate, a float with its 95 % confidence interval, or array of shape (n_samples,)
+    {mean_or_values}
+
+    See Also
+    --------
+    continuity : the same with data and embedding exchanged.
+    neighbor_preservation : fraction of the neighbors that are kept.
+    coranking : all neighborhood sizes at once.
+    manifoldry.assess : these and other metrics, with a summary in words.
 
     Examples
     --------
@@ -159,6 +158,7 @@ def trustworthiness(
     )
 
 
+@shared_docs
 def continuity(
     X: Any,
     embedding: Any,
@@ -171,8 +171,43 @@ def continuity(
 ) -> Estimate | Array:
     """Measure whether neighbors in the data are neighbors in the embedding.
 
-    Trustworthiness with data and embedding exchanged: it penalizes separating neighbors.
-    Parameters and return value are those of :func:`trustworthiness`.
+    Trustworthiness with data and embedding exchanged: it penalizes separating neighbors. Use both,
+    since an embedding can be continuous and still show points close together that are not.
+
+    Parameters
+    ----------
+    {compared_data}
+    {compared_embedding}
+    n_neighbors : int, default=None
+        Neighborhood size, less than half the number of points; by default 5, or fewer if there
+        are not enough points.
+    {data_metric}
+    {metric_sample}
+    {per_point}
+    {sample_seed}
+
+    Returns
+    -------
+    {mean_or_values}
+
+    See Also
+    --------
+    trustworthiness : whether neighbors in the embedding are neighbors in the data.
+    neighbor_preservation : fraction of the neighbors that are kept.
+    coranking : all neighborhood sizes at once.
+
+    Examples
+    --------
+    A circle can be cut open, which separates neighbors, or flattened, which brings points together:
+
+    >>> import numpy as np
+    >>> from manifoldry.metrics import continuity, trustworthiness
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> continuity(circle, angle) < 0.99 < trustworthiness(circle, angle)
+    True
+    >>> trustworthiness(circle, circle[:, 0]) < 0.8 < continuity(circle, circle[:, 0])
+    True
     """
     pair = DataEmbeddingPair.of(X, embedding, metric)
     k = pair.check_neighbors(n_neighbors, default=5, max_fraction=1 / 2)
@@ -184,6 +219,7 @@ def continuity(
     )
 
 
+@shared_docs
 def neighbor_preservation(
     X: Any,
     embedding: Any,
@@ -196,8 +232,40 @@ def neighbor_preservation(
 ) -> Estimate | Array:
     """Fraction of the nearest neighbors in the embedding that are nearest neighbors in the data.
 
-    Equal to Q_NX at `n_neighbors`, by default 15. Parameters and return value are those of
-    :func:`trustworthiness`.
+    Equal to Q_NX at `n_neighbors`; see :func:`coranking`. It counts a lost neighbor fully, however
+    near it remains, so it is lower than :func:`trustworthiness`, and a random embedding gets
+    about ``n_neighbors / n_samples``.
+
+    Parameters
+    ----------
+    {compared_data}
+    {compared_embedding}
+    {metric_neighbors}
+    {data_metric}
+    {metric_sample}
+    {per_point}
+    {sample_seed}
+
+    Returns
+    -------
+    {mean_or_values}
+
+    See Also
+    --------
+    trustworthiness : penalizes false neighbors by their ranks.
+    continuity : penalizes lost neighbors by their ranks.
+    coranking : all neighborhood sizes at once.
+
+    Examples
+    --------
+    >>> from manifoldry import PCA
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.metrics import neighbor_preservation
+    >>> X, sheet = make_swiss_roll(500, random_state=0)
+    >>> neighbor_preservation(X, sheet) > 0.95 > 0.6 > neighbor_preservation(X, PCA(2).fit(X))
+    True
+    >>> neighbor_preservation(X, sheet, per_point=True).shape
+    (500,)
     """
     pair = DataEmbeddingPair.of(X, embedding, metric)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1)

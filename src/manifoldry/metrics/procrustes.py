@@ -19,7 +19,7 @@ class Alignment:
 
     It is fitted on points that both embeddings contain and can be applied to further points.
 
-    Attributes
+    Parameters
     ----------
     source, target : arrays of shape (n_components,) and (n_target,)
         Means of the points it was fitted on, before and after the transformation.
@@ -28,6 +28,10 @@ class Alignment:
         `target_unit`.
     source_unit, target_unit : float
         Scales of the embeddings, which prevent overflow and underflow.
+
+    See Also
+    --------
+    procrustes : fits one and applies it.
 
     Examples
     --------
@@ -55,6 +59,11 @@ class Alignment:
             Finite points before and after.
         transformation : {"rigid", "similarity", "affine"}, default="similarity"
             Rotation, reflection and translation; these and a uniform scaling; or any affine map.
+
+        Returns
+        -------
+        Alignment
+            The transformation.
         """
         check_option("transformation", transformation, ALIGNMENTS)
         source, goal = embedding.mean(axis=0), target.mean(axis=0)
@@ -64,7 +73,18 @@ class Alignment:
         return cls(source, goal, *_FITS[transformation](Y, T, units))
 
     def apply(self, embedding: Array) -> Array:
-        """Transform points, (n_samples, n_components) → (n_samples, n_target); NaN stays NaN."""
+        """Transform points.
+
+        Parameters
+        ----------
+        embedding : array of shape (n_samples, n_components)
+            Points of the embedding that was aligned; NaN stays NaN.
+
+        Returns
+        -------
+        array of shape (n_samples, n_target)
+            The points after the transformation.
+        """
         turned = ((embedding - self.source) / self.source_unit) @ self.matrix
         return np.asarray(turned * self.target_unit + self.target)
 
@@ -173,7 +193,7 @@ def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:
 class Procrustes:
     """Result of :func:`procrustes`.
 
-    Attributes
+    Parameters
     ----------
     aligned : array of shape (n_samples, n_target)
         The embedding after alignment.
@@ -182,6 +202,22 @@ class Procrustes:
         the mean of the target fits as well.
     alignment : Alignment
         The transformation; its ``apply`` transforms further points of the same embedding.
+
+    See Also
+    --------
+    procrustes : computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import PCA
+    >>> from manifoldry.metrics import procrustes
+    >>> X = np.random.default_rng(0).normal(size=(100, 2)) * [3, 1]
+    >>> found = procrustes(PCA(2).fit(X), X)  # the data, rotated and centered
+    >>> bool(found.error < 1e-12), np.allclose(found.aligned, X)
+    (True, True)
+    >>> found.alignment.apply(np.zeros((1, 2))).shape
+    (1, 2)
     """
 
     aligned: Array
@@ -201,6 +237,16 @@ def procrustes(embedding: Any, target: Any, transformation: str = "similarity") 
         fewer columns, the embedding is rotated and projected. Rows of NaN in either are ignored.
     transformation : {"rigid", "similarity", "affine"}, default="similarity"
         Rotation, reflection and translation; these and a uniform scaling; or any affine map.
+
+    Returns
+    -------
+    Procrustes
+        The aligned embedding, its relative error, and the transformation for further points.
+
+    See Also
+    --------
+    Alignment : the transformation alone.
+    manifoldry.compare : aligns several embeddings with one of them.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class Sensitivity:
     Distances are in units of the spread of the embedding, the root mean squared distance of its
     points from their mean. Intervals are Student's 95 % intervals over the splits.
 
-    Attributes
+    Parameters
     ----------
     fractions : array of shape (n_fractions,)
         Fractions of the data that are exchanged, ascending.
@@ -56,6 +56,23 @@ class Sensitivity:
         The values of all splits; NaN where a fit failed.
     failures : tuple of str
         Error messages of the splits that failed.
+
+    See Also
+    --------
+    sensitivity : computes it.
+    manifoldry.plotting.plot_sensitivity : draws it.
+
+    Examples
+    --------
+    >>> from manifoldry import PCA
+    >>> from manifoldry.datasets import make_s_curve
+    >>> from manifoldry.metrics import sensitivity
+    >>> found = sensitivity(PCA(2), make_s_curve(100, random_state=0).X, fractions=[0.1, 0.2],
+    ...                     n_splits=3, n_left_out=2)
+    >>> found.variabilities.shape
+    (2, 3)
+    >>> bool(found.difference[1] > 0)  # exchanging a fifth of the data matters more than transform
+    True
     """
 
     fractions: Array
@@ -119,6 +136,10 @@ def sensitivity(
     -------
     Sensitivity
         Draw it with :func:`manifoldry.plotting.plot_sensitivity`.
+
+    See Also
+    --------
+    stability : the same question, with a value for each point.
 
     References
     ----------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.metrics.pair import DataEmbeddingPair
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
@@ -26,6 +27,11 @@ class Shepard:
         The distances in the data and in the embedding.
     batches : tuple of int
         First indices of independently drawn batches of pairs; empty if all pairs are included.
+
+    See Also
+    --------
+    shepard : computes it.
+    manifoldry.plotting.plot_shepard : draws it.
 
     Examples
     --------
@@ -56,7 +62,10 @@ class Shepard:
         )
 
     def stress(self, scale: bool = True) -> Estimate:
-        """√(Σ(d − δ)² / Σδ²) for distances d in the embedding and δ in the data; see `stress`."""
+        """√(Σ(d − δ)² / Σδ²) for distances d in the embedding and δ in the data.
+
+        With `scale`, for the embedding rescaled to minimize it; see :func:`stress`.
+        """
         if scale:
             data, embedded = self._unitless
             factor = float(embedded @ data) / float(embedded @ embedded)
@@ -93,25 +102,43 @@ class Shepard:
         return Estimate.with_error(value, error, len(found) - 1, within)
 
 
+@shared_docs
 def shepard(
     X: Any, embedding: Any, *, metric: Any = "euclidean", random_state: RandomState = None
 ) -> Shepard:
     """Compare distances in the embedding with distances in the data.
 
-    The correlations of the result show whether large distances are preserved. If X is a
-    :class:`~manifoldry.neighbors.NeighborGraph`, distances in the data are shortest paths along
-    it. Beyond 3000 points, pairs are drawn at random: about two million, or 12 000 along a graph.
+    The correlations of the result show whether large distances are preserved. Beyond 3000 points,
+    pairs are drawn at random: about two million, or 12 000 along a graph.
 
     Parameters
     ----------
-    X, embedding, metric
-        As for :func:`trustworthiness`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample; ``None`` is a fixed seed.
+    {compared_data_or_graph}
+    {compared_embedding}
+    {data_metric}
+    {sample_seed}
 
     Returns
     -------
     Shepard
+        The distances, and their correlations and stress.
+
+    See Also
+    --------
+    stress : one number, the relative error of the distances.
+    manifoldry.plotting.plot_shepard : draws the diagram.
+
+    Examples
+    --------
+    >>> from manifoldry import NeighborGraph
+    >>> from manifoldry.datasets import make_s_curve
+    >>> from manifoldry.metrics import shepard
+    >>> X, sheet = make_s_curve(300, random_state=0)
+    >>> graph = NeighborGraph.build(X, 8)
+    >>> bool(shepard(graph, sheet).pearson > 0.99)  # shortest paths stay on the sheet
+    True
+    >>> bool(shepard(X, sheet).pearson < 0.95)  # straight lines leave them
+    True
     """
     return shepard_of(DataEmbeddingPair.of(X, embedding, metric), random_state)
 

@@ -40,7 +40,7 @@ class Stability:
     with the embedding. Intervals are Student's 95 % intervals over the resamples; they do not
     account for the sampling of the data.
 
-    Attributes
+    Parameters
     ----------
     variability : Estimate
         Root mean squared distance between the positions of points in a refit that includes them
@@ -69,6 +69,21 @@ class Stability:
         unless ``keep_embeddings=True``.
     thresholds : (float, float)
         Variabilities above which the printed summary says mostly stable, and unstable.
+
+    See Also
+    --------
+    stability : computes it.
+
+    Examples
+    --------
+    >>> from manifoldry import PCA
+    >>> from manifoldry.datasets import make_s_curve
+    >>> from manifoldry.metrics import stability
+    >>> found = stability(PCA(2), make_s_curve(100, random_state=0).X, n_resamples=5)
+    >>> found.verdict, found.n_resamples, found.failures
+    ('stable', 5, ())
+    >>> int(found.per_point.argmax()) in range(100)  # the point that moves most
+    True
     """
 
     variability: Estimate
@@ -163,7 +178,7 @@ def stability(
         methods depends on the number of points. None of them recovers a direction that the refit
         lacks.
     keep_embeddings : bool, default=False
-        Whether to keep all refits in `maps`.
+        Whether to keep all refits in ``aligned_embeddings``.
     n_jobs : int, default=None
         Number of processes, -1 for the number of cores; None is one. Results do not depend on it.
         Each fit uses one BLAS thread; with several processes, ``n_jobs`` of the estimator is set
@@ -177,6 +192,12 @@ def stability(
     Returns
     -------
     Stability
+        How far points move, of all points and of each; ``print`` it for a summary.
+
+    See Also
+    --------
+    sensitivity : the published experiment on training points and ``transform``.
+    manifoldry.assess : quality of one fit.
 
     Examples
     --------

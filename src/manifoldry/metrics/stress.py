@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.metrics.distance_rows import map_rows
 from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.shepard import shepard_of
@@ -16,6 +17,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 
+@shared_docs
 def stress(
     X: Any,
     embedding: Any,
@@ -30,8 +32,9 @@ def stress(
 
     Parameters
     ----------
-    X, embedding, metric
-        As for :func:`trustworthiness`; pairs are drawn as for :func:`shepard`.
+    {compared_data_or_graph}
+        Pairs are drawn as for :func:`shepard`.
+    {compared_embedding}
     kind : {"metric", "kruskal"}, default="metric"
         ``"metric"``: √(Σ(d − δ)² / Σδ²) for distances δ in the data and d in the embedding.
         ``"kruskal"``: √(Σ(d − d̂)² / Σd²), where d̂ is the best increasing function of δ, so that
@@ -39,14 +42,20 @@ def stress(
     scale : bool, default=True
         Rescale the embedding to minimize the metric stress. The scale of most embeddings is
         arbitrary and would otherwise dominate the stress.
+    {data_metric}
     per_point : bool, default=False
         Return the metric stress of every point, from its distances to at most 1000 others.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample; ``None`` is a fixed seed.
+    {sample_seed}
 
     Returns
     -------
-    Estimate, a float with its 95 % confidence interval, or array of shape (n_samples,)
+    {mean_or_values}
+
+    See Also
+    --------
+    shepard : the distances themselves.
+    strain : the same of inner products.
+    residual_variance : the same of correlations.
 
     Examples
     --------
@@ -103,18 +112,33 @@ def _products(a: Array, b: Array) -> tuple[tuple[Array, Array], ...]:
     return (a, a), (a, b), (b, b)
 
 
+@shared_docs
 def residual_variance(
     X: Any, embedding: Any, *, metric: Any = "euclidean", random_state: RandomState = None
 ) -> Estimate:
     """Fraction 1 − ρ² of the variance of distances that the embedding does not explain.
 
-    Pass a :class:`~manifoldry.neighbors.NeighborGraph` as X to compare with geodesic distances,
-    as is done for Isomap.
+    Pass a :class:`~manifoldry.NeighborGraph` as X to compare with geodesic distances, as is done
+    for Isomap.
 
     Parameters
     ----------
-    X, embedding, metric, random_state
-        As for :func:`shepard`.
+    {compared_data_or_graph}
+        Pairs are drawn as for :func:`shepard`.
+    {compared_embedding}
+    {data_metric}
+    {sample_seed}
+
+    Returns
+    -------
+    Estimate
+        The fraction, a float with its 95 % confidence interval: 0 if distances are proportional.
+
+    See Also
+    --------
+    shepard : the distances themselves.
+    stress : their relative error.
+    manifoldry.dimension.residual_variance_elbow : the dimension at which it stops decreasing.
 
     Examples
     --------
@@ -149,6 +173,16 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
         The embedding.
     scale : bool, default=False
         Rescale the embedding to minimize the strain.
+
+    Returns
+    -------
+    Estimate
+        The relative error, exact: 0 if all inner products are kept.
+
+    See Also
+    --------
+    stress : the same of distances.
+    manifoldry.ClassicalMDS : minimizes it.
 
     Examples
     --------

@@ -28,6 +28,12 @@ def unpredictability(embedding: Any) -> Array:
     Returns
     -------
     array of shape (n_components,)
+        The relative error of each coordinate, from 0 for redundant to 1 for unpredictable.
+
+    See Also
+    --------
+    manifoldry.NonRedundant : makes spectral coordinates that are not redundant.
+    manifoldry.plotting.plot_redundancy : draws the values.
 
     Examples
     --------

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.plotting._color import Coloring
 from manifoldry.plotting._layout import make_room
 from manifoldry.plotting._style import Tones, tones
+from manifoldry.plotting.coloring import Coloring
 
 MAX_LEGEND = 40  # largest number of entries of a legend that was not asked for
 _ROWS = 14  # rows of a legend before it has another column, if three columns suffice

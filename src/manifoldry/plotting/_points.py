@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.plotting._color import Coloring
-from manifoldry.plotting._labels import Mask
 from manifoldry.plotting._style import (
     MARKERS,
     import_matplotlib,
@@ -16,6 +14,8 @@ from manifoldry.plotting._style import (
     should_rasterize,
     tones,
 )
+from manifoldry.plotting.coloring import Coloring
+from manifoldry.plotting.point_labels import Mask
 from manifoldry.util.typing import Array, IntArray
 
 # A class with less than this fraction of the mean number of points is rare. If sizes are chosen

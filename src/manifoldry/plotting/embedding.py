@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.plotting._color import Coloring, read_color, resolve_color
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._legend import add_legend, legend_width, shows_legend
 from manifoldry.plotting._points import marker_options, scatter
@@ -20,6 +19,7 @@ from manifoldry.plotting._style import (
     style_frame,
     tones,
 )
+from manifoldry.plotting.coloring import Coloring, read_color, resolve_color
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:

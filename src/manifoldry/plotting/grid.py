@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.plotting._color import Coloring, read_color, resolve_color
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._legend import add_shared_legend, legend_width, shows_legend
 from manifoldry.plotting._style import new_figure, set_title
+from manifoldry.plotting.coloring import Coloring, read_color, resolve_color
 from manifoldry.plotting.embedding import plot_embedding
 
 

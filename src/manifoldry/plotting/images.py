@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manifoldry.exceptions import NoveltyWarning, ignoring
-from manifoldry.plotting._color import read_color, resolve_color
 from manifoldry.plotting._data import read_points
 from manifoldry.plotting._images import (
     check_image_shape,
@@ -18,6 +17,7 @@ from manifoldry.plotting._images import (
 )
 from manifoldry.plotting._points import point_colors
 from manifoldry.plotting._style import tones
+from manifoldry.plotting.coloring import read_color, resolve_color
 from manifoldry.plotting.embedding import plot_embedding
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array

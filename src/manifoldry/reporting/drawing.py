@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.exceptions import ManifoldryWarning, ignoring
-from manifoldry.plotting._color import Coloring, resolve_color
+from manifoldry.plotting.coloring import Coloring, resolve_color
 from manifoldry.reporting.maps import MethodMap, sample_rows
 from manifoldry.reporting.results import Results
 from manifoldry.util.typing import Array, IntArray

@@ -16,7 +16,7 @@ from manifoldry.dimension.consensus import Consensus, half_fraction, known_colum
 from manifoldry.exceptions import ignoring
 from manifoldry.io import DataFileError, Table
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.plotting._labels import missing_entries
+from manifoldry.plotting.point_labels import missing_entries
 from manifoldry.util.typing import Array, IntArray
 
 _BLOCK = 65_536  # rows that are examined at a time

@@ -22,7 +22,7 @@ from manifoldry.io.table import class_labels
 from manifoldry.methods.choice import choose_method, metric_of
 from manifoldry.methods.preprocessing import Preprocessing
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
-from manifoldry.plotting._labels import missing_entries
+from manifoldry.plotting.point_labels import missing_entries
 from manifoldry.reporting.advice import advise
 from manifoldry.reporting.findings import DataFacts, GraphFacts
 from manifoldry.reporting.maps import (

@@ -29,6 +29,10 @@ class Estimate(float):
     low, high : float
         Ends of the interval; by default the value is exact.
 
+    See Also
+    --------
+    trustworthiness : a metric that returns one.
+
     Examples
     --------
     >>> value = Estimate(0.9712, 0.9680, 0.9744)
@@ -73,7 +77,8 @@ class Estimate(float):
     ) -> Self:
         """Mean of `values` drawn without replacement from a population of size `population`.
 
-        It is exact if `values` is the whole population; None means an infinite population.
+        It is exact if `values` is the whole population; None means an infinite population. The
+        interval is clipped to `within`, the possible range.
         """
         values = np.asarray(values, dtype=np.float64)
         mean, n = float(values.mean()), len(values)
@@ -88,7 +93,10 @@ class Estimate(float):
 
     @classmethod
     def of_fraction(cls, mask: NDArray[np.bool_], population: int | None = None) -> Self:
-        """Fraction of true entries, with Wilson's score interval."""
+        """Fraction of true entries of `mask`, with Wilson's score interval.
+
+        The entries are drawn from a population of size `population`; None means an infinite one.
+        """
         fraction, n = float(np.mean(mask)), len(mask)
         if population is not None and n >= population:
             return cls(fraction)
@@ -105,7 +113,8 @@ class Estimate(float):
     ) -> Self:
         """``statistic(rows)`` of all n rows, with a standard error from bootstrap resampling.
 
-        The error is infinite if the statistic of a sample is.
+        The rows are resampled `draws` times by `rng`. The error is infinite if the statistic of a
+        sample is.
         """
         value = float(statistic(np.arange(n)))
         resampled = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
@@ -114,16 +123,17 @@ class Estimate(float):
 
     @classmethod
     def positive(cls, value: float, error: float, freedom: float = np.inf) -> Self:
-        """A positive number with a standard error and a positive, multiplicative interval.
+        """A positive `value` with a standard `error` and a positive, multiplicative interval.
 
-        It is computed for the logarithm; for small errors it agrees with that of the number.
+        It is computed for the logarithm; for small errors it agrees with that of the number. The
+        error has `freedom` degrees of freedom.
         """
         with np.errstate(over="ignore"):  # the interval is then unbounded
             factor = float(np.exp(half_width(freedom) * error / value))
         return cls(value, value / factor, value * factor)
 
     def shifted(self, by: float) -> Self:
-        """The estimate with a constant added to the value and the interval."""
+        """The estimate with the constant `by` added to the value and the interval."""
         ends = () if self.exact else (self.low + by, self.high + by)
         return type(self)(self + by, *ends)
 

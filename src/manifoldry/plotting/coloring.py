@@ -8,14 +8,6 @@ from typing import Any, Literal
 import numpy as np
 
 from manifoldry.exceptions import ManifoldryWarning, warn
-from manifoldry.plotting._labels import (
-    Mask,
-    categories_of,
-    inferred,
-    missing_entries,
-    sorted_names,
-    spread,
-)
 from manifoldry.plotting._style import (
     CLASSES_PER_MARKER,
     MARKERS,
@@ -23,6 +15,14 @@ from manifoldry.plotting._style import (
     PALETTE,
     import_matplotlib,
     tones,
+)
+from manifoldry.plotting.point_labels import (
+    Mask,
+    categories_of,
+    inferred,
+    missing_entries,
+    sorted_names,
+    spread,
 )
 from manifoldry.util.array_like import annotated_of, array_like, named_values
 from manifoldry.util.typing import Array, IntArray
