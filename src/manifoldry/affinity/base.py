@@ -39,9 +39,11 @@ _RULES: dict[Symmetrization, _Rule] = {
 
 @dataclass(frozen=True)
 class Affinity(ABC):
-    """A rule that assigns weights to the edges of a neighbor graph.
+    """Base class of the rules that assign weights to the edges of a neighbor graph.
 
-    :meth:`fit` determines the bandwidths from the training graph.
+    :meth:`fit` determines the bandwidths from the training graph and returns :class:`Weights`,
+    which give the weights of training edges and of edges of new points. Pass an affinity to an
+    estimator as ``affinity=``. To write another one, subclass it and define :meth:`fit`.
 
     Parameters
     ----------
@@ -49,6 +51,33 @@ class Affinity(ABC):
         How to combine the weights of an edge in both directions: keep the edge if one end is a
         neighbor of the other ("or"), only if both are ("and"), or average the two weights
         ("mean"), where a missing direction counts as zero.
+
+    See Also
+    --------
+    Gaussian : one bandwidth for all edges.
+    SelfTuning : a bandwidth that adapts to the local density.
+    Entropic : bandwidths set by a perplexity.
+    Weights : what `fit` returns.
+
+    Examples
+    --------
+    Weights 1/(1 + d²) decrease more slowly than Gaussian ones. `exponents` returns −log of them:
+
+    >>> import numpy as np
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.affinity import Affinity, Weights
+    >>> class Cauchy(Affinity):
+    ...     def fit(self, graph):
+    ...         return CauchyWeights(self.symmetrize)
+    >>> class CauchyWeights(Weights):
+    ...     def exponents(self, own, graph):
+    ...         return np.log1p(graph.distances**2)
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> model = LaplacianEigenmaps(1, n_neighbors=1, affinity=Cauchy()).fit(X)
+    >>> model.affinity_.toarray()
+    array([[0. , 0.5, 0. ],
+           [0.5, 0. , 0.2],
+           [0. , 0.2, 0. ]])
     """
 
     symmetrize: Symmetrization = field(default="or", kw_only=True)
@@ -58,10 +87,32 @@ class Affinity(ABC):
 
     @abstractmethod
     def fit(self, graph: NeighborGraph) -> "Weights":
-        """Return the weights fitted to the training graph."""
+        """Return the weights fitted to the training graph.
+
+        Parameters
+        ----------
+        graph : NeighborGraph
+            The neighbor graph of the training points.
+
+        Returns
+        -------
+        Weights
+            The rule with its bandwidths.
+        """
 
     def neighbors(self, n: int) -> int | None:
-        """Number of neighbors required for `n` points, or None for the default of the graph."""
+        """Return the number of neighbors that the graph of `n` points should have.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        int or None
+            The number of neighbors; None for the default of the graph.
+        """
         return None
 
     @property
@@ -72,41 +123,126 @@ class Affinity(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Weights(ABC):
-    """A fitted affinity, which gives the weights of training edges and of edges of new points."""
+    """Fitted affinity, which gives the weights of training edges and of edges of new points.
+
+    A subclass defines :meth:`exponents`. Weights that depend on the direction of an edge also
+    define :meth:`reverse_exponents`; weights with a bandwidth per point also define :meth:`frozen`
+    and :meth:`at`. Exponents are −log of the weights, which is more accurate where weights are
+    tiny.
+
+    Parameters
+    ----------
+    symmetrize : {"or", "and", "mean"}
+        How to combine the weights of an edge in both directions; see :class:`Affinity`.
+
+    See Also
+    --------
+    Affinity : its `fit` returns weights.
+    manifoldry.extension.GraphWeights : computes the weights of new points from their data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import NeighborGraph
+    >>> from manifoldry.affinity import Gaussian
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [3.0]]), n_neighbors=1)
+    >>> weights = Gaussian(gamma=0.5).fit(graph)
+    >>> weights.matrix(graph).toarray().round(3)
+    array([[0.   , 0.607, 0.   ],
+           [0.607, 0.   , 0.135],
+           [0.   , 0.135, 0.   ]])
+    """
 
     symmetrize: Symmetrization
 
     @abstractmethod
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
-        """−log weight of each edge of `graph`, which has the same query points as `own`."""
+        """Return −log of the weight of each edge of `graph`.
+
+        Parameters
+        ----------
+        own : NeighborGraph
+            The neighbors of the same query points, from which their bandwidths are computed.
+        graph : NeighborGraph
+            The edges, from query points to training points.
+
+        Returns
+        -------
+        array of shape (n_edges,)
+            One value per edge of `graph`.
+        """
 
     def training_exponents(self, graph: NeighborGraph) -> Array:
-        """−log weight of each edge of the training graph.
+        """Return −log of the weight of each edge of the training graph.
 
         To be defined by weights whose `exponents` compute bandwidths, since those of the training
         points are known.
+
+        Parameters
+        ----------
+        graph : NeighborGraph
+            The training graph.
+
+        Returns
+        -------
+        array of shape (n_edges,)
+            One value per edge.
         """
         return self.exponents(graph, graph)
 
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
-        """−log weight of the edges `reverse` from training points to the query points.
+        """Return −log of the weights of edges as seen from the training points.
 
         By default the weight does not depend on the direction.
+
+        Parameters
+        ----------
+        own : NeighborGraph
+            The neighbors of the query points.
+        reverse : NeighborGraph
+            Edges between query points and the training points that have them as neighbors.
+
+        Returns
+        -------
+        array of shape (n_edges,)
+            One value per edge of `reverse`.
         """
         return self.exponents(own, reverse)
 
     def frozen(self, own: NeighborGraph, known: IntArray) -> "Weights":
-        """Weights for the query points of `own` with the constants of the training points.
+        """Return the weights for query points with the constants of the training points.
 
         Nothing is normalized or fitted to a new point, so that weights which decrease with the
-        distance vanish far from the data. `known` is the training point identical to each query
-        point, or -1. By default the weights themselves: to be defined by weights with a bandwidth
-        per point.
+        distance vanish far from the data. By default the weights themselves: to be defined by
+        weights with a bandwidth per point.
+
+        Parameters
+        ----------
+        own : NeighborGraph
+            The neighbors of the query points.
+        known : array of shape (n_query,)
+            The training point identical to each query point, or -1.
+
+        Returns
+        -------
+        Weights
+            The weights for these query points.
         """
         return self
 
     def probability_exponents(self, own: NeighborGraph) -> Array:
-        """−log of each edge's neighbor probability: of its weight, divided by the row's sum."""
+        """Return −log of the probability of each edge: its weight, divided by the sum of its row.
+
+        Parameters
+        ----------
+        own : NeighborGraph
+            The neighbors of the query points.
+
+        Returns
+        -------
+        array of shape (n_edges,)
+            One value per edge.
+        """
         with np.errstate(over="ignore"):
             exponents = self.exponents(own, own)
         smallest, total = np.full(own.n_query, np.inf), np.zeros(own.n_query)
@@ -121,11 +257,33 @@ class Weights(ABC):
         return np.asarray(relative + np.log(total)[own.rows])
 
     def training_probability_exponents(self, graph: NeighborGraph) -> Array:
-        """`probability_exponents` of the training graph."""
+        """Return the `probability_exponents` of the training graph.
+
+        Parameters
+        ----------
+        graph : NeighborGraph
+            The training graph.
+
+        Returns
+        -------
+        array of shape (n_edges,)
+            One value per edge.
+        """
         return self.probability_exponents(graph)
 
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
-        """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
+        """Return the symmetric weights of the training graph.
+
+        Parameters
+        ----------
+        graph : NeighborGraph
+            The training graph.
+
+        Returns
+        -------
+        sparse array of shape (n, n)
+            The weights, with a zero diagonal.
+        """
         with np.errstate(over="ignore"):  # the weight of an infinite exponent is zero
             weights = np.exp(-self.training_exponents(graph))
         # Transposed twice, rows are sorted by index, as sums of sparse matrices need them.
@@ -133,24 +291,56 @@ class Weights(ABC):
         return _RULES[self.symmetrize].combine(reverse.T.tocsr(), reverse)
 
     def self_weights(self, graph: NeighborGraph) -> Array:
-        """Weight of each point of the training graph with itself, at distance zero."""
+        """Return the weight of each training point with itself, at distance zero.
+
+        Parameters
+        ----------
+        graph : NeighborGraph
+            The training graph.
+
+        Returns
+        -------
+        array of shape (n,)
+            One weight per point.
+        """
         points = np.arange(graph.n_query)
         loops = Edges(np.arange(graph.n_query + 1), points, np.zeros(graph.n_query))
         return np.asarray(np.exp(-self.reverse_exponents(graph, replace_edges(graph, loops))))
 
     def at(self, own: NeighborGraph) -> "Weights":
-        """These weights with the query points of `own` in place of the training points.
+        """Return these weights with the query points of `own` in place of the training points.
 
         To be defined by weights with a bandwidth per training point that `exponents` uses.
+
+        Parameters
+        ----------
+        own : NeighborGraph
+            The neighbors of the query points among the training points.
+
+        Returns
+        -------
+        Weights
+            The weights between the query points.
         """
         return self
 
     def among(self, own: NeighborGraph, pairs: NeighborGraph, log_scale: Array) -> sparse.csr_array:
-        """Symmetric weights between new points, (n_query, n_query).
+        """Return the symmetric weights between new points.
 
-        `pairs` are their neighbors among each other, `own` those among the training points, which
-        determine the bandwidths. The weight of i and j is divided by
-        exp((log_scale[i] + log_scale[j])/2), since far from all data it would underflow.
+        Parameters
+        ----------
+        own : NeighborGraph
+            Their neighbors among the training points, which determine the bandwidths.
+        pairs : NeighborGraph
+            Their neighbors among each other.
+        log_scale : array of shape (n_query,)
+            The weight of i and j is divided by exp((log_scale[i] + log_scale[j])/2), since far from
+            all data it would underflow.
+
+        Returns
+        -------
+        sparse array of shape (n_query, n_query)
+            The weights.
         """
         shift = (log_scale[pairs.rows] + log_scale[pairs.indices]) / 2
         with np.errstate(over="ignore"):
@@ -158,10 +348,24 @@ class Weights(ABC):
         return _RULES[self.symmetrize].combine(W, W.T.tocsr())
 
     def rows(self, own: NeighborGraph, reverse: NeighborGraph) -> tuple[sparse.csr_array, Array]:
-        """Weights of new points, (n_query, n_reference), and the logarithm of each row's scale.
+        """Return the weights between new points and training points.
 
         Rows are scaled to a largest weight of one. Far from all data the unscaled weights would
         underflow, but an out-of-sample extension only needs their ratios.
+
+        Parameters
+        ----------
+        own : NeighborGraph
+            The neighbors of the new points.
+        reverse : NeighborGraph
+            Edges to the training points that have a new point among their neighbors.
+
+        Returns
+        -------
+        weights : sparse array of shape (n_query, n_reference)
+            The scaled weights.
+        log_scale : array of shape (n_query,)
+            Logarithm of the scale by which each row was divided.
         """
         with np.errstate(over="ignore"):
             exponents = [self.exponents(own, own), self.reverse_exponents(own, reverse)]

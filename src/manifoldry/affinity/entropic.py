@@ -36,6 +36,12 @@ class Entropic(Affinity):
     symmetrize : {"or", "and", "mean"}, default="mean"
         See :class:`Affinity`.
 
+    See Also
+    --------
+    Gaussian : one bandwidth for all edges.
+    SelfTuning : a bandwidth that adapts to the local density.
+    manifoldry.TSNE : uses these affinities.
+
     Examples
     --------
     >>> import numpy as np

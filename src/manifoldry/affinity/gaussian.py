@@ -25,6 +25,12 @@ class Gaussian(Affinity):
     symmetrize : {"or", "and", "mean"}, default="or"
         See :class:`Affinity`.
 
+    See Also
+    --------
+    SelfTuning : a bandwidth that adapts to the local density.
+    Entropic : bandwidths set by a perplexity.
+    manifoldry.LaplacianEigenmaps : takes an affinity.
+
     Examples
     --------
     >>> import numpy as np
@@ -77,7 +83,36 @@ def typical_length(graph: NeighborGraph) -> float:
 
 @dataclass(frozen=True)
 class Binary(Affinity):
-    """Weight one for each edge, however long; there is no bandwidth."""
+    """Weight one for each edge, however long; there is no bandwidth.
+
+    Use it if distances beyond the choice of neighbors carry no information.
+
+    Parameters
+    ----------
+    symmetrize : {"or", "and", "mean"}, default="or"
+        See :class:`Affinity`.
+
+    See Also
+    --------
+    Gaussian : weights that decrease with the distance.
+    manifoldry.LaplacianEigenmaps : takes it by name, ``affinity="binary"``.
+
+    Examples
+    --------
+    With ``symmetrize="and"`` an edge needs both ends to be neighbors of each other:
+
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import NeighborGraph
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [3.0]]), n_neighbors=1)
+    >>> Binary().fit(graph).matrix(graph).toarray()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    >>> Binary(symmetrize="and").fit(graph).matrix(graph).toarray()
+    array([[0., 1., 0.],
+           [1., 0., 0.],
+           [0., 0., 0.]])
+    """
 
     def fit(self, graph: NeighborGraph) -> "BinaryWeights":
         return BinaryWeights(self.symmetrize)
@@ -105,6 +140,25 @@ class SelfTuning(Affinity):
         fewer. For points with duplicates, each distinct positive distance counts once.
     symmetrize : {"or", "and", "mean"}, default="or"
         See :class:`Affinity`.
+
+    See Also
+    --------
+    Gaussian : one bandwidth for all edges.
+    Entropic : bandwidths set by a perplexity.
+    manifoldry.DiffusionMaps : takes an affinity.
+
+    Examples
+    --------
+    The last point lies four times as far from its neighbor as the others from theirs. Its Gaussian
+    weight vanishes, so that it would be isolated; the self-tuning weight does not:
+
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import NeighborGraph
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [2.0], [6.0]]), n_neighbors=1)
+    >>> Gaussian(gamma=1.0).fit(graph).matrix(graph).toarray()[3].round(3)
+    array([0., 0., 0., 0.])
+    >>> SelfTuning(k=1).fit(graph).matrix(graph).toarray()[3].round(3)
+    array([0.   , 0.   , 0.018, 0.   ])
     """
 
     k: int = 7

@@ -33,7 +33,27 @@ from manifoldry.util.validation import SMALL_PLAN
 
 @dataclass(frozen=True)
 class Choice:
-    """A solver and the reason it was chosen."""
+    """A solver and the reason it was chosen.
+
+    Parameters
+    ----------
+    solver : PairSolver
+        The solver.
+    reason : str
+        Why it was chosen, in words.
+
+    See Also
+    --------
+    Auto : chooses solvers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen import Auto, SpectralProblem
+    >>> choice = Auto().choose(SpectralProblem(np.eye(3), end="largest"), 1)[0]
+    >>> choice.solver.name, choice.reason
+    ('Dense', 'order 3 is at most 2000, where a dense solve is fast and exact')
+    """
 
     solver: PairSolver
     reason: str
@@ -93,6 +113,12 @@ class Auto(EigenSolver):
         solves and, for the Cholesky factor, its order divided by `order_per_product` (measured at
         2000 to 5000 points). The probe before it takes no longer.
 
+    See Also
+    --------
+    resolve_solver : makes solvers from their names.
+    Choice : a solver and the reason for it.
+    Dense, Lanczos, ShiftInvertLanczos, Lobpcg, Randomized : the solvers it chooses from.
+
     Examples
     --------
     >>> import numpy as np
@@ -125,7 +151,20 @@ class Auto(EigenSolver):
     dense_products: int = 50
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
-        """Return the solvers in the order they will be tried, each with its reason."""
+        """Return the solvers in the order they will be tried, each with its reason.
+
+        Parameters
+        ----------
+        problem : SpectralProblem
+            The problem to solve.
+        k : int
+            Number of eigenpairs.
+
+        Returns
+        -------
+        list of Choice
+            The solvers and the reasons.
+        """
         return list(self._chain(problem, k))
 
     def _chain(self, problem: SpectralProblem, k: int) -> Iterator[Choice]:
@@ -257,7 +296,22 @@ class Auto(EigenSolver):
         return np.inf if available is None else available / self.bytes_per_entry
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
-        """Try the solvers until a spectrum is accepted; otherwise return the best and warn."""
+        """Try the solvers until a spectrum is accepted; otherwise return the best and warn.
+
+        Parameters
+        ----------
+        problem : SpectralProblem
+            The problem to solve.
+        k : int
+            Number of eigenpairs.
+        rng : numpy.random.Generator
+            Source of start vectors.
+
+        Returns
+        -------
+        Spectrum
+            The eigenpairs; ``solver`` and ``reason`` say which solver was used and why.
+        """
         return self.solve_with_extra(problem, k, 0, rng)
 
     def solve_with_extra(
@@ -325,6 +379,16 @@ def resolve_solver(spec: str | EigenSolver, end: str | None = None) -> EigenSolv
         Lanczos, with shift-invert at the smallest end, and "amg" is LOBPCG with multigrid.
     end : {"smallest", "largest"}, optional
         The end of the spectrum to compute; only "arpack" depends on it.
+
+    Returns
+    -------
+    EigenSolver
+        The solver.
+
+    See Also
+    --------
+    Auto : what "auto" stands for.
+    manifoldry.LaplacianEigenmaps : an estimator with the parameter ``eigen_solver``.
 
     Examples
     --------

@@ -18,7 +18,33 @@ from manifoldry.util.validation import plan_memory
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """Eigenpairs of each component, largest component first; a single point has None."""
+    """Eigenpairs of each connected component, the largest component first.
+
+    Parameters
+    ----------
+    per_component : list of Spectrum or None
+        The eigenpairs of each component; None for a single point, which has none.
+    k : int
+        Number of requested pairs; small components have fewer.
+
+    See Also
+    --------
+    ComponentSolver : computes them.
+    Spectrum : the eigenpairs of one component.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.eigen import ComponentSolver
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> posed = LaplacianEigenmaps(n_neighbors=1, affinity="binary").pose(X)
+    >>> spectra = ComponentSolver().solve(posed.problems, 2, np.random.default_rng(0))
+    >>> spectra.values.round(2)
+    array([[0.5, 1.5]])
+    >>> spectra.vectors(posed.components, 4).shape
+    (4, 2)
+    """
 
     per_component: list[Spectrum | None]
     k: int
@@ -46,7 +72,20 @@ class Spectra:
         return np.stack([spectrum.values for spectrum in self.padded])
 
     def vectors(self, components: list[IntArray], n: int) -> Array:
-        """Eigenvectors on all `n` points, (n, k); `components` holds the rows of each component."""
+        """Return the eigenvectors on all points, with a row per point.
+
+        Parameters
+        ----------
+        components : list of arrays
+            Rows of each component.
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        array of shape (n, k)
+            The eigenvectors; zero at points in no component.
+        """
         V = np.zeros((n, self.k))
         for rows, spectrum in zip(components, self.padded, strict=True):
             V[rows] = spectrum.vectors
@@ -69,19 +108,41 @@ def check_pairs_memory(
 
 @dataclass(frozen=True)
 class ComponentSolver:
-    """Compute the first eigenpairs of each component.
+    """Compute the first eigenpairs of each connected component.
+
+    A spectral method poses one problem for each connected component of its graph. Use this class to
+    solve them outside ``fit``, with :meth:`manifoldry.spectral.SpectralEmbedder.pose`.
 
     Parameters
     ----------
-    solver : str or EigenSolver
+    solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
-    cheap_order, extra_pairs : int
+    cheap_order, extra_pairs : int, default=2000, 8
         Problems up to `cheap_order` are solved for `extra_pairs` more eigenvalues, which cost
         little and show the spectral gap.
-    basis : int
+    basis : int, default=40
         Smallest number of basis vectors that iterative solvers keep in memory.
-    counted_by : str
+    counted_by : str, default="n_components"
         The parameter that says how many pairs there are, for messages.
+
+    See Also
+    --------
+    Spectra : what it returns.
+    manifoldry.spectral.Posed : its ``problems`` are solved.
+
+    Examples
+    --------
+    Two separate paths, of three points and of two:
+
+    >>> import numpy as np
+    >>> from manifoldry.eigen import ComponentSolver, SpectralProblem
+    >>> def path(n):
+    ...     L = np.diag([1.0, *[2.0] * (n - 2), 1.0]) - np.eye(n, k=1) - np.eye(n, k=-1)
+    ...     return SpectralProblem(L, end="smallest", deflate=np.ones(n))
+    >>> spectra = ComponentSolver().solve([path(3), path(2)], 2, np.random.default_rng(0))
+    >>> spectra.values.round(3)  # two points have one nonzero eigenvalue; the other is zero
+    array([[1., 3.],
+           [2., 0.]])
     """
 
     solver: str | EigenSolver = "auto"
@@ -91,7 +152,22 @@ class ComponentSolver:
     counted_by: str = "n_components"
 
     def solve(self, problems: list[SpectralProblem], k: int, rng: np.random.Generator) -> Spectra:
-        """Compute min(k, n − 1) pairs of each problem of n points; the constant is excluded."""
+        """Compute min(k, n − 1) pairs of each problem of n points; the constant is excluded.
+
+        Parameters
+        ----------
+        problems : list of SpectralProblem
+            One problem per component, the largest first.
+        k : int
+            Number of eigenpairs.
+        rng : numpy.random.Generator
+            Source of start vectors.
+
+        Returns
+        -------
+        Spectra
+            The eigenpairs of every component.
+        """
         counts = [min(k, problem.n - 1) for problem in problems]
         per_component = [
             self._pairs(problem, count, rng) if count else None

@@ -48,6 +48,12 @@ class Dense(PairSolver):
     planned_above : int, default=10000
         Order above which the free memory is checked first; :class:`Auto` uses other solvers there.
 
+    See Also
+    --------
+    Auto : chooses a solver by the size and structure of the problem.
+    Randomized : the largest eigenvalues of larger dense matrices.
+    ShiftInvertLanczos : the smallest eigenvalues of sparse matrices.
+
     Examples
     --------
     >>> import numpy as np
@@ -182,6 +188,31 @@ def dense_basis(standard: StandardProblem, k: int) -> Array:
 
     Householder reflections H map Q to the first q axes, so the trailing block of HᵀAH is the
     compressed operator. Adding τQQᵀ with a large τ would have a rounding error of eps·τ.
+
+    Parameters
+    ----------
+    standard : StandardProblem
+        The problem in standard form.
+    k : int
+        Number of eigenvectors, at most ``standard.dimension``.
+
+    Returns
+    -------
+    array of shape (n, k)
+        Orthonormal eigenvectors from the wanted end of the spectrum.
+
+    See Also
+    --------
+    Dense : the solver that uses it.
+    PairSolver : solvers of your own may fall back on this function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen import SpectralProblem, dense_basis
+    >>> problem = SpectralProblem(np.diag([4.0, 1.0, 3.0]), end="largest", deflate=np.eye(3)[:, 0])
+    >>> np.abs(dense_basis(problem.standard(), 1)).round(6).ravel() + 0.0  # the first is excluded
+    array([0., 0., 1.])
     """
     A, Q = standard.toarray(), standard.Q
     q = Q.shape[1]

@@ -28,6 +28,11 @@ class Gram:
         Whether FᵀF is computed in single precision, which takes half the time. The error of its
         eigenvectors is of the size of its rounding errors divided by the gaps.
 
+    See Also
+    --------
+    SpectralProblem : takes it as operator.
+    manifoldry.PCA, manifoldry.ClassicalMDS : methods that decompose a Gram operator.
+
     Examples
     --------
     >>> import numpy as np

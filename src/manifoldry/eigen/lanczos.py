@@ -35,10 +35,22 @@ class ProbeLimits:
 
     Parameters
     ----------
-    products, ratio : int, float
+    products, ratio : int, float, default=40, 2.0
         After this many products, give up if the ratio exceeds `ratio`.
-    early_products, early_ratio : int, float
+    early_products, early_ratio : int, float, default=20, 2.4
         An earlier test with a larger ratio.
+
+    See Also
+    --------
+    Lanczos : the solver that probes.
+    Auto : decides what to try after a probe.
+
+    Examples
+    --------
+    >>> from manifoldry.eigen import ProbeLimits
+    >>> limits = ProbeLimits()
+    >>> limits.should_give_up(ratio=3.3, products=40), limits.should_give_up(ratio=0.5, products=40)
+    (True, False)
     """
 
     products: int = 40
@@ -47,7 +59,20 @@ class ProbeLimits:
     early_ratio: float = 2.4
 
     def should_give_up(self, ratio: float, products: int) -> bool:
-        """Whether to give up at this ratio of residual to edge distance after the products."""
+        """Return whether to give up.
+
+        Parameters
+        ----------
+        ratio : float
+            Residual of the first Ritz value divided by its distance from the edge of the spectrum.
+        products : int
+            Number of products so far.
+
+        Returns
+        -------
+        bool
+            Whether the ratio exceeds the limit for this number of products.
+        """
         early = products >= self.early_products and ratio > self.early_ratio
         return bool(early or (products >= self.products and ratio > self.ratio))
 
@@ -75,6 +100,12 @@ class Lanczos(PairSolver):
         When a probe gives up.
     acceptance : Acceptance
         Errors of eigenvectors at which the iteration stops.
+
+    See Also
+    --------
+    ShiftInvertLanczos : for narrow gaps.
+    ProbeLimits : when a probe gives up.
+    Auto : chooses a solver by the size and structure of the problem.
 
     Examples
     --------

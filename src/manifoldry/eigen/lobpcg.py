@@ -70,6 +70,11 @@ class Lobpcg(PairSolver):
         Multigrid is built on A + sI. The shift s, relative to ‖A‖, keeps the coarsest grid
         nonsingular.
 
+    See Also
+    --------
+    ShiftInvertLanczos : for matrices that can be factorized.
+    Auto : chooses a solver by the size and structure of the problem.
+
     Examples
     --------
     >>> import numpy as np

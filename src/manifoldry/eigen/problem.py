@@ -68,6 +68,12 @@ class SpectralProblem:
         Returns the symmetric sparse weights (n, n) of the neighbor graph, if the operator is not
         one itself; needed to estimate gradients of the eigenvectors.
 
+    See Also
+    --------
+    EigenSolver : solves it.
+    Gram : an operator F Fᵀ that is not formed.
+    manifoldry.spectral.PosedOnGraph : a problem together with the data it was built from.
+
     Examples
     --------
     The path on four points; its smallest eigenvalue, 0, belongs to the constant.
@@ -134,6 +140,16 @@ class SpectralProblem:
         """Return the problem on the rows of one connected component of a sparse operator.
 
         `deflate` and `constraint` are restricted to these rows.
+
+        Parameters
+        ----------
+        rows : array of int
+            The rows.
+
+        Returns
+        -------
+        SpectralProblem
+            The problem of this component.
         """
         return replace(
             self,
@@ -145,10 +161,20 @@ class SpectralProblem:
         )
 
     def coordinates(self, spectrum: Spectrum) -> Array:
-        """Return the embedding (n, k): the eigenvectors scaled according to `scale`.
+        """Return the embedding: the eigenvectors scaled according to `scale`.
 
-        With "sqrt_eigenvalue", columns of eigenvalues that are negative or zero to rounding
-        are zero.
+        With "sqrt_eigenvalue", columns of eigenvalues that are negative or zero to rounding are
+        zero.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            The eigenpairs of this problem.
+
+        Returns
+        -------
+        array of shape (n, k)
+            The coordinates.
         """
         return _SCALES[self.scale](spectrum, self.n)
 

@@ -34,6 +34,12 @@ class Randomized(PairSolver):
     max_iter : int
         Largest number of restarts.
 
+    See Also
+    --------
+    Dense : for a few thousand points.
+    Lanczos : products with single vectors.
+    Auto : chooses a solver by the size and structure of the problem.
+
     Examples
     --------
     >>> import numpy as np

@@ -67,6 +67,12 @@ class ShiftInvertLanczos(PairSolver):
     negative_tolerance : float
         The shift is rejected if a Ritz value is below minus this fraction of the largest one.
 
+    See Also
+    --------
+    Lanczos : needs only products, for wide gaps.
+    Lobpcg : for matrices that are too large to factorize.
+    Auto : chooses a solver by the size and structure of the problem.
+
     Examples
     --------
     >>> import numpy as np

@@ -28,9 +28,28 @@ from manifoldry.util.typing import Array
 
 
 class SolverFailed(RuntimeError):  # noqa: N818 (handled by Auto, not always an error)
-    """A solver has nothing to return; :class:`~manifoldry.eigen.Auto` tries the next one.
+    """Error of a solver that has nothing to return; :class:`Auto` then tries the next one.
 
-    `what` is the reason; `remedy` is advice for a user who chose this solver explicitly.
+    Parameters
+    ----------
+    what : str
+        The reason.
+    remedy : str
+        Advice for a user who chose this solver explicitly.
+
+    See Also
+    --------
+    PairSolver : raises it.
+    Auto : tries the next solver.
+
+    Examples
+    --------
+    >>> from manifoldry.eigen import SolverFailed
+    >>> try:
+    ...     raise SolverFailed("the matrix is singular", 'pass eigen_solver="auto"')
+    ... except SolverFailed as error:
+    ...     print(error)
+    the matrix is singular; pass eigen_solver="auto"
     """
 
     def __init__(self, what: str, remedy: str) -> None:
@@ -42,7 +61,28 @@ class SolverFailed(RuntimeError):  # noqa: N818 (handled by Auto, not always an 
 
 
 class EigenSolver(ABC):
-    """Solve a spectral problem for k eigenpairs."""
+    """Base class of everything that solves a spectral problem for k eigenpairs.
+
+    Pass one to a spectral estimator as ``eigen_solver=``. To write a solver, subclass
+    :class:`PairSolver`, which verifies the eigenpairs; subclass this class only to choose among
+    solvers.
+
+    See Also
+    --------
+    Auto : chooses a solver by the size and structure of the problem.
+    PairSolver : base class of solvers that compute eigenpairs themselves.
+    resolve_solver : makes solvers from their names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.eigen import ShiftInvertLanczos
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> model = LaplacianEigenmaps(eigen_solver=ShiftInvertLanczos(basis=50)).fit(X)
+    >>> model.solver_.split(":")[0]
+    'ShiftInvertLanczos'
+    """
 
     # Whether a few additional pairs cost little on small problems.
     extra_pairs_are_cheap: ClassVar[bool] = False
@@ -70,14 +110,31 @@ class EigenSolver(ABC):
         Returns
         -------
         Spectrum
+            The eigenpairs, with residuals and gaps.
         """
 
     def solve_with_extra(
         self, problem: SpectralProblem, k: int, extra: int, rng: np.random.Generator
     ) -> Spectrum:
-        """Like :meth:`solve`, with `extra` more eigenvalues in ``further_values``.
+        """Solve, and return `extra` more eigenvalues in ``further_values``.
 
         Those are not verified, and an iterative solver may list a repeated one once.
+
+        Parameters
+        ----------
+        problem : SpectralProblem
+            The problem to solve.
+        k : int
+            Number of eigenpairs.
+        extra : int
+            Number of further eigenvalues.
+        rng : numpy.random.Generator
+            Source of start vectors.
+
+        Returns
+        -------
+        Spectrum
+            The eigenpairs and the further eigenvalues.
         """
         most = max(k, problem.standard().dimension)
         return self.solve(problem, min(k + extra, most), rng).first(k)
@@ -86,8 +143,32 @@ class EigenSolver(ABC):
 class PairSolver(EigenSolver):
     """Base class of the solvers that compute eigenpairs themselves.
 
-    A subclass implements :meth:`_basis` for the standard form. Its vectors are orthonormalized,
+    A subclass implements ``_basis(standard, k, rng)``, which returns at least k vectors whose span
+    contains the wanted eigenvectors of a :class:`StandardProblem`. The vectors are orthonormalized,
     refined by Rayleigh–Ritz and verified here, in the same way for all solvers.
+
+    See Also
+    --------
+    StandardProblem : what ``_basis`` receives.
+    SolverFailed : to be raised by a solver that has nothing to return.
+
+    Examples
+    --------
+    Subspace iteration: products with the matrix turn a random block toward the leading
+    eigenvectors.
+
+    >>> import numpy as np
+    >>> from manifoldry.eigen import PairSolver, SpectralProblem
+    >>> class SubspaceIteration(PairSolver):
+    ...     def _basis(self, standard, k, rng):
+    ...         V = rng.normal(size=(standard.n, k))
+    ...         for _ in range(100):
+    ...             V = np.linalg.qr(standard.project(standard.apply(V)))[0]
+    ...         return V
+    >>> problem = SpectralProblem(np.diag([8.0, 4.0, 2.0, 1.0]), end="largest")
+    >>> spectrum = SubspaceIteration().solve(problem, 2, np.random.default_rng(0))
+    >>> spectrum.values.round(6), spectrum.accepted
+    (array([8., 4.]), True)
     """
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
@@ -109,7 +190,31 @@ class PairSolver(EigenSolver):
         rng: np.random.Generator,
         extra: int = 0,
     ) -> Spectrum:
-        """Solve without warning about large residuals; raise SolverFailed on failure."""
+        """Solve without a warning about large residuals.
+
+        Parameters
+        ----------
+        problem : SpectralProblem
+            The problem to solve.
+        standard : StandardProblem
+            Its standard form.
+        k : int
+            Number of eigenpairs.
+        rng : numpy.random.Generator
+            Source of start vectors.
+        extra : int, default=0
+            Number of further eigenvalues.
+
+        Returns
+        -------
+        Spectrum
+            The eigenpairs, whether or not they are accurate enough.
+
+        Raises
+        ------
+        SolverFailed
+            If the solver has nothing to return.
+        """
         check_n_pairs(standard, k)
         wanted = min(k + 1, standard.dimension)
         extra = min(extra, standard.dimension - wanted)

@@ -62,7 +62,7 @@ DEFAULT_ACCEPTANCE = Acceptance()
 class Spectrum:
     """The first k eigenpairs of a spectral problem, with residuals and gaps.
 
-    Attributes
+    Parameters
     ----------
     values : array of shape (k,)
         Eigenvalues from the wanted end: ascending for "smallest", descending for "largest".
@@ -77,17 +77,23 @@ class Spectrum:
         The (k+1)-th eigenvalue, or NaN where there are only k.
     norm : float
         Estimate of the norm of the operator in standard form; rounding errors are relative to it.
-    solver, reason : str
+    solver, reason : str, default=""
         Name of the solver and why it was chosen.
-    precision : str
+    precision : str, default=""
         For data in single precision: in which precision products were computed, and why.
     acceptance : Acceptance
         Tolerances on the residuals.
-    further_values : array
+    further_values : array, optional
         Further eigenvalues, after the (k+1)-th, that the solver computed.
     energy_errors : array of shape (k,), optional
         Relative errors of energies (least values of the problem that was solved for a pair), by
         estimate, of pairs that are accepted for them instead of their residuals; NaN for others.
+
+    See Also
+    --------
+    EigenSolver : computes it.
+    SpectralProblem : turns it into coordinates.
+    Spectra : spectra of all connected components.
 
     Examples
     --------
@@ -165,7 +171,10 @@ class Spectrum:
 
     @property
     def dual_vectors(self) -> Array:
-        """v/√λ, for Nyström's formula with coordinates √λ·v; zero where λ is not positive."""
+        """Vectors v/√λ, for Nyström's formula with coordinates √λ·v.
+
+        They are zero where λ is not positive.
+        """
         return self.vectors * np.where(self.significant, self.values, np.inf) ** -0.5
 
     @property
@@ -186,7 +195,18 @@ class Spectrum:
         return np.isfinite(self.errors_of_energies)
 
     def first(self, k: int) -> Spectrum:
-        """Return the spectrum restricted to its first k pairs."""
+        """Return the spectrum restricted to its first k pairs.
+
+        Parameters
+        ----------
+        k : int
+            Number of pairs, at most those of the spectrum.
+
+        Returns
+        -------
+        Spectrum
+            The first k pairs; ``next_value`` and ``further_values`` have the other eigenvalues.
+        """
         if self.k == k:
             return self
         return replace(
@@ -203,7 +223,18 @@ class Spectrum:
         )
 
     def padded(self, k: int) -> Spectrum:
-        """Return the spectrum padded with zeros to k pairs."""
+        """Return the spectrum padded with zeros to k pairs.
+
+        Parameters
+        ----------
+        k : int
+            Number of pairs.
+
+        Returns
+        -------
+        Spectrum
+            The spectrum with k pairs.
+        """
         if self.k == k:
             return self
         missing = (0, k - self.k)
@@ -226,6 +257,11 @@ class Spectrum:
         """Return one line with the solver, the reason, and the worst residual with its gap.
 
         Of pairs that are accepted for the error of their energy, it states that error.
+
+        Returns
+        -------
+        str
+            The line.
         """
         parts = [f"{self.solver}: {self.reason}"]
         if self.precision:

@@ -88,6 +88,11 @@ class StandardProblem:
         Whether the other columns of Q are orthonormal only to single precision, in which products
         with them are then computed.
 
+    See Also
+    --------
+    SpectralProblem : its method `standard` makes it.
+    PairSolver : its subclasses solve it.
+
     Examples
     --------
     >>> import numpy as np

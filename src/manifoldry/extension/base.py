@@ -36,30 +36,104 @@ class Inverse(Protocol):
 
 
 class Extension(ABC):
-    """Out-of-sample extension: coordinates of new points."""
+    """Base class of out-of-sample extensions, which compute the coordinates of new points.
+
+    A fitted estimator has one in ``extension_``. A spectral method returns its own from
+    :meth:`manifoldry.spectral.Posed.extend`. A subclass defines :meth:`transform` and, if the
+    embedding may have several connected components, :meth:`component_coordinates` and
+    :meth:`place`.
+
+    See Also
+    --------
+    KernelExtension : extensions by a kernel.
+    Nystrom : the formula for kernel methods.
+    LaplacianExtension : the formula for graph Laplacians.
+    Layout : position and scale of connected components.
+
+    Examples
+    --------
+    New points take the coordinates of the nearest training point:
+
+    >>> import numpy as np
+    >>> from manifoldry.extension import Extension
+    >>> class Nearest(Extension):
+    ...     def __init__(self, X, Y):
+    ...         self.X, self.Y = X, Y
+    ...     def transform(self, X):
+    ...         return self.Y[np.abs(X - self.X.T).argmin(axis=1)]
+    >>> extension = Nearest(np.array([[0.0], [1.0]]), np.array([[5.0], [7.0]]))
+    >>> extension.transform(np.array([[0.9]]))
+    array([[7.]])
+    """
 
     continuous_at_training: ClassVar[bool] = True
     """Whether coordinates near a training point tend to those that the formula gives it."""
 
     @abstractmethod
     def transform(self, X: Matrix) -> Array:
-        """Coordinates of new points, (n_new, n_components)."""
+        """Compute the coordinates of new points.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        array of shape (n_new, n_components)
+            Their coordinates.
+        """
 
     def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
-        """Coordinates of new points within their connected component, and its label.
+        """Compute the coordinates of new points within their connected component.
 
         Define it, and `place`, if the embedding may have several components.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        Y : array of shape (n_new, n_components)
+            Their coordinates before they are moved and scaled.
+        component : array of shape (n_new,)
+            The label of the component of each point.
         """
         return self.transform(X), np.zeros(X.shape[0], dtype=np.intp)
 
     def place(self, Y: Array, component: IntArray) -> Array:
-        """Convert coordinates within components to coordinates of the embedding."""
+        """Convert coordinates within components to coordinates of the embedding.
+
+        Parameters
+        ----------
+        Y : array of shape (n_new, n_components)
+            Coordinates within components.
+        component : array of shape (n_new,)
+            The label of the component of each point.
+
+        Returns
+        -------
+        array of shape (n_new, n_components)
+            Coordinates in the embedding.
+        """
         return Y
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
-        """Kernel whose eigenvectors are the coordinates, between `X` and the training points.
+        """Return the kernel whose eigenvectors are the coordinates.
 
-        `known` is the index of the training point identical to each row, or -1.
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            New points.
+        known : array of shape (n_new,)
+            Index of the training point identical to each row, or -1.
+
+        Returns
+        -------
+        array or sparse array of shape (n_new, n_train)
+            The kernel between `X` and the training points.
         """
         raise ValueError(
             f"{type(self).__name__} defines no equivalent kernel; extensions that have one are "
@@ -68,11 +142,44 @@ class Extension(ABC):
 
 
 class KernelExtension(Extension):
-    """An extension by an equivalent kernel."""
+    """Base class of extensions by an equivalent kernel, of which the coordinates are eigenvectors.
+
+    A subclass defines :meth:`rows`, :attr:`numbers_per_row` and ``transform``. Estimators with such
+    an extension have ``equivalent_kernel``.
+
+    See Also
+    --------
+    Nystrom : for kernel methods.
+    LaplacianExtension : for graph Laplacians.
+    manifoldry.spectral.SpectralEmbedder.equivalent_kernel : the kernel of a fitted estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import ClassicalMDS, KernelPCA
+    >>> from manifoldry.extension import KernelExtension
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> model = KernelPCA(kernel="rbf").fit(X)
+    >>> isinstance(model.extension_, KernelExtension)
+    True
+    >>> model.extension_.matrix(X[:4]).shape
+    (4, 30)
+    """
 
     @abstractmethod
     def rows(self, X: Matrix) -> Matrix:
-        """Rows of the equivalent kernel, (n_new, n_train)."""
+        """Return the kernel between new points and training points.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        array or sparse array of shape (n_new, n_train)
+            The rows of the equivalent kernel.
+        """
 
     @property
     @abstractmethod
@@ -80,7 +187,18 @@ class KernelExtension(Extension):
         """Number of values that one new point needs in memory."""
 
     def matrix(self, X: Matrix) -> Matrix:
-        """Rows of the equivalent kernel for any number of points, computed in blocks."""
+        """Return the kernel between new points and training points, computed in blocks.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        array or sparse array of shape (n_new, n_train)
+            The rows of the equivalent kernel.
+        """
         n, first = X.shape[0], self.rows(X[:1])
         entries = first.nnz if sparse.issparse(first) else first.shape[1]
         what = f"the kernel between {n} and {first.shape[1]} points"
@@ -99,6 +217,41 @@ class Nystrom(KernelExtension):
     For an eigenvector v of the Gram matrix with eigenvalue ℓ, the value at a new point x is
     Σᵢ K(x, xᵢ) vᵢ / ℓ, which equals v at training points. `dual` is v/ℓ, or v/√ℓ if the
     coordinates are √ℓ·v.
+
+    Parameters
+    ----------
+    kernel : EquivalentKernel
+        An object whose ``rows(X)`` is the kernel between new points and training points, and whose
+        ``n_train`` is the number of training points.
+    dual : array of shape (n_train, n_components)
+        The dual vectors.
+    unit : float, default=1.0
+        Unit of length: the kernel is in units of unit².
+
+    See Also
+    --------
+    LaplacianExtension : for graph Laplacians.
+    manifoldry.spectral.KernelGram : makes it from a kernel.
+
+    Examples
+    --------
+    Eigenvectors of the linear kernel, evaluated at training points and at a new one:
+
+    >>> import numpy as np
+    >>> from manifoldry.extension import Nystrom
+    >>> class Linear:
+    ...     def __init__(self, X):
+    ...         self.X, self.n_train = X, len(X)
+    ...     def rows(self, X):
+    ...         return X @ self.X.T
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> kernel = Linear(X)
+    >>> values, vectors = np.linalg.eigh(kernel.rows(X))
+    >>> extension = Nystrom(kernel, vectors[:, -2:] / values[-2:])
+    >>> bool(np.allclose(extension.transform(X), vectors[:, -2:]))
+    True
+    >>> extension.transform(np.zeros((1, 3)))
+    array([[0., 0.]])
     """
 
     kernel: EquivalentKernel
@@ -122,7 +275,18 @@ class Nystrom(KernelExtension):
         return self.matrix(X) * self.unit**2
 
     def kernel_pairs(self, X: Matrix) -> KernelPairs:
-        """The kernel at pairs of new points, if it is known; for dual vectors v/√ℓ."""
+        """Return the kernel at pairs of new points, if it is known; for dual vectors v/√ℓ.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        KernelPairs
+            The kernel, and what the coordinates predict for it.
+        """
         kernel: Any = self.kernel
         inverse = self.kernel.n_train * np.square(self.dual / self.unit).sum(axis=0)  # n/ℓ
         mean_squares = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=inverse > 0)

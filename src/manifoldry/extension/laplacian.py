@@ -62,14 +62,43 @@ class WeightRows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GraphWeights:
-    """Weights of a neighbor graph."""
+    """Weights of a neighbor graph, for new points as well as for training points.
+
+    Pass it to :class:`LaplacianExtension`.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        The training graph.
+    weights : Weights
+        The affinity that was fitted to it.
+
+    See Also
+    --------
+    LaplacianExtension : uses it.
+    manifoldry.affinity.Affinity : its `fit` returns the weights.
+
+    Examples
+    --------
+    Weights exp(−d²) of the point 0.4 with its neighbor, 0, and with 1, of which it is a neighbor:
+
+    >>> import numpy as np
+    >>> from manifoldry import NeighborGraph
+    >>> from manifoldry.affinity import Gaussian
+    >>> from manifoldry.extension import GraphWeights
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [3.0]]), n_neighbors=1)
+    >>> source = GraphWeights(graph, Gaussian(gamma=1.0).fit(graph))
+    >>> W, log_scale, nearest = source.rows(np.array([[0.4]]))
+    >>> (np.exp(log_scale)[:, None] * W.toarray()).round(3), nearest
+    (array([[0.852, 0.698, 0.   ]]), array([0]))
+    """
 
     graph: NeighborGraph
     weights: Weights
 
     @property
     def numbers_per_row(self) -> int:
-        """See :class:`WeightRows`."""
+        """Number of floats that the weights of one new point need."""
         return max(64, 8 * len(self.graph.indices) // max(1, self.graph.n_query))
 
     @property
@@ -78,7 +107,22 @@ class GraphWeights:
         return self.weights.self_weights(self.graph)
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
-        """See :class:`WeightRows`."""
+        """Return the weights between new points and training points.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        W : sparse array of shape (n_new, n_train)
+            The weights divided by the largest of their row, which may underflow.
+        log_scale : array of shape (n_new,)
+            Logarithm of that largest weight: the weights themselves are exp(log_scale) W.
+        nearest : array of shape (n_new,)
+            Index of the nearest training point.
+        """
         own, back = self.graph.query(X)
         W, log_scale = self.weights.rows(own, back)
         nearest = _heaviest(W)
@@ -87,11 +131,35 @@ class GraphWeights:
         return W, log_scale, nearest
 
     def among(self, X: Matrix, log_scale: Array) -> sparse.csr_array:
-        """See :class:`WeightRows`."""
+        """Return the weights between new points, divided by exp((log_scale[i] + log_scale[j])/2).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+        log_scale : array of shape (n_new,)
+            Logarithms of scales, such as those of :meth:`rows`.
+
+        Returns
+        -------
+        sparse array of shape (n_new, n_new)
+            The weights.
+        """
         return self.weights.among(self.graph.nearest_to(X), self.graph.among(X), log_scale)
 
     def identical(self, X: Matrix) -> IntArray:
-        """See :class:`WeightRows`."""
+        """Return the training point identical to each row, or -1.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        array of shape (n_new,)
+            Indices of training points.
+        """
         return self.graph.identical(X)
 
 
@@ -166,6 +234,59 @@ class LaplacianExtension(KernelExtension):
     With weights w(x, j) and degree d(x) = Σⱼ w(x, j), an eigenfunction satisfies
     (1 − λ)·d(x)·f(x) = Σⱼ w(x, j)·f(j) with normalization "rw" or "sym", and
     (d(x) − λ)·f(x) = Σⱼ w(x, j)·f(j) with "none".
+
+    Parameters
+    ----------
+    source : WeightRows
+        Computes the weights of new points, such as :class:`GraphWeights`.
+    affinity : array or sparse array of shape (n_train, n_train)
+        Weights between training points.
+    degree : array of shape (n_train,)
+        Degrees of the training points.
+    functions : array of shape (n_train, n_components)
+        The eigenfunctions f, even if the coordinates are √d·f.
+    values : array of shape (n_connected, n_components)
+        Eigenvalues λ of each connected component.
+    normalization : {"rw", "sym", "none"}
+        Which Laplacian the eigenfunctions belong to.
+    layout : Layout
+        Position and scale of each connected component.
+    omits_constant : bool, default=True
+        Whether f = 1, with eigenvalue 0, is not among the functions.
+    scales : array of shape (n_connected, n_components), default=None
+        Factors of the functions; None if there are none.
+
+    See Also
+    --------
+    GraphWeights : the weights of new points.
+    Nystrom : the formula for kernel methods.
+    manifoldry.LaplacianEigenmaps : uses it.
+
+    Examples
+    --------
+    Six points in a row. A new point halfway between two training points gets the mean of their
+    coordinates, here 0:
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from manifoldry import NeighborGraph
+    >>> from manifoldry.affinity import Gaussian
+    >>> from manifoldry.eigen import Dense, SpectralProblem
+    >>> from manifoldry.extension import GraphWeights, LaplacianExtension, Layout
+    >>> graph = NeighborGraph.build(np.arange(6.0)[:, None], n_neighbors=2)
+    >>> weights = Gaussian().fit(graph)
+    >>> W = weights.matrix(graph)
+    >>> degree = W.sum(axis=1)
+    >>> L = sparse.diags_array(degree) - W
+    >>> problem = SpectralProblem(L, "smallest", mass=degree, deflate=np.ones(6))
+    >>> spectrum = Dense().solve(problem, 1, np.random.default_rng(0))
+    >>> f, values = spectrum.vectors, spectrum.values[None]
+    >>> layout, source = Layout.single(np.zeros(6, dtype=int), 1), GraphWeights(graph, weights)
+    >>> extension = LaplacianExtension(source, W, degree, f, values, "rw", layout)
+    >>> np.abs(extension.transform(np.array([[2.0], [2.5]])).ravel().round(3))
+    array([0.238, 0.   ])
+    >>> abs(f[2].round(3))
+    array([0.238])
     """
 
     source: WeightRows
@@ -209,7 +330,20 @@ class LaplacianExtension(KernelExtension):
         return self._coordinates(f, degree, component), component
 
     def functions_at(self, X: Matrix) -> tuple[Array, IntArray]:
-        """Return f at new points, (n_new, n_components), and their connected components."""
+        """Evaluate f at new points.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        values : array of shape (n_new, n_components)
+            Values of the eigenfunctions.
+        component : array of shape (n_new,)
+            The connected component of each point.
+        """
         W, log_scale, component = self._weights_within(X)
         return self._functions_at(W, log_scale, component)[0], component
 
@@ -244,7 +378,23 @@ class LaplacianExtension(KernelExtension):
         return self.source.numbers_per_row
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
-        """Weights divided by the square roots of both degrees; without normalization, μI − L."""
+        """Return the kernel whose eigenvectors are the coordinates.
+
+        It has the weights divided by the square roots of both degrees; without normalization, μI −
+        L.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            New points.
+        known : array of shape (n_new,)
+            Index of the training point identical to each row, or -1.
+
+        Returns
+        -------
+        sparse array of shape (n_new, n_train)
+            The kernel between `X` and the training points.
+        """
         return with_training_rows(self.matrix(X), known, self._kernel())
 
     def _kernel(self) -> sparse.csr_array:
@@ -255,9 +405,19 @@ class LaplacianExtension(KernelExtension):
         return sparse.csr_array(sparse.diags_array(d**-0.5) @ K @ sparse.diags_array(d**-0.5))
 
     def kernel_pairs(self, X: Matrix) -> KernelPairs:
-        """w(x, y)/√(d(x)·d(y)) at pairs of new points, where degrees sum over training points.
+        """Return w(x, y)/√(d(x)·d(y)) at pairs of new points.
 
-        Its eigenfunctions are √d·f, with eigenvalues 1 − λ.
+        Degrees sum over training points. The eigenfunctions are √d·f, with eigenvalues 1 − λ.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        KernelPairs
+            The kernel, and what the coordinates predict for it.
         """
         if self.normalization == "none":
             raise ValueError(
@@ -296,7 +456,13 @@ class LaplacianExtension(KernelExtension):
         return K
 
     def at_training(self) -> Array:
-        """Result of the formula at the training points of a single connected component."""
+        """Return the result of the formula at the training points of a single connected component.
+
+        Returns
+        -------
+        array of shape (n_train, n_components)
+            The eigenfunctions that the formula gives.
+        """
         mean = (self.affinity @ self.functions) / self.degree[:, None]
         divisor, _ = self._divisor(self.layout.labels, self.degree)
         return self._coordinates(mean / divisor, self.degree, self.layout.labels)

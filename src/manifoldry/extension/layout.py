@@ -54,6 +54,23 @@ class Layout:
         Factor of the coordinates of each component.
     offset : array of shape (n_connected, n_components)
         Translation of each component.
+
+    See Also
+    --------
+    Extension : places new points by it.
+    manifoldry.spectral.Posed : its ``lay_out`` returns it.
+    manifoldry.neighbors.DisconnectedPolicy : which components are embedded.
+
+    Examples
+    --------
+    Two components, of which the second is twice as large and lies ten units to the right:
+
+    >>> import numpy as np
+    >>> from manifoldry.extension import Layout
+    >>> labels = np.array([0, 0, 1, 1])
+    >>> layout = Layout(labels, scale=np.array([1.0, 2.0]), offset=np.array([[0.0], [10.0]]))
+    >>> layout.place(np.array([[-1.0], [1.0], [-1.0], [1.0]]), labels).ravel()
+    array([-1.,  1.,  8., 12.])
     """
 
     labels: IntArray
@@ -62,7 +79,20 @@ class Layout:
 
     @classmethod
     def single(cls, labels: IntArray, n_components: int) -> "Layout":
-        """Layout of a single component, which is not moved or scaled."""
+        """Create the layout of a single component, which is not moved or scaled.
+
+        Parameters
+        ----------
+        labels : array of shape (n_samples,)
+            0 for the points of the component, -1 for omitted points.
+        n_components : int
+            Number of coordinates.
+
+        Returns
+        -------
+        Layout
+            The layout.
+        """
         return cls(labels, np.ones(1), np.zeros((1, n_components)))
 
     @classmethod
@@ -71,7 +101,21 @@ class Layout:
     ) -> "Layout":
         """Give every component the radius and relative position that it has in the data.
 
-        With `keep_size` components are moved but not scaled.
+        Parameters
+        ----------
+        labels : array of shape (n_samples,)
+            Connected component of every training point.
+        Y : array of shape (n_samples, n_components)
+            Coordinates within components.
+        geometry : ComponentGeometry
+            Radii and centers of the components in the data.
+        keep_size : bool, default=False
+            Whether components are moved but not scaled.
+
+        Returns
+        -------
+        Layout
+            The layout.
         """
         rows = component_rows(labels)
         radius = np.array([_radius(Y[row]) for row in rows])
@@ -89,13 +133,43 @@ class Layout:
         geometry: Callable[[list[IntArray]], ComponentGeometry],
         preserves_scale: bool,
     ) -> "Layout":
-        """Layout by `geometry(rows)`; a single component is not moved or scaled."""
+        """Create the layout of any number of components; a single one is not moved or scaled.
+
+        Parameters
+        ----------
+        labels : array of shape (n_samples,)
+            Connected component of every training point.
+        Y : array of shape (n_samples, n_components)
+            Coordinates within components.
+        geometry : callable
+            Called with the rows of the components; returns their ComponentGeometry.
+        preserves_scale : bool
+            Whether coordinates have the scale of the data, so that components are not scaled.
+
+        Returns
+        -------
+        Layout
+            The layout.
+        """
         if labels.max() == 0:
             return cls.single(labels, Y.shape[1])
         return cls.lay_out(labels, Y, geometry(component_rows(labels)), preserves_scale)
 
     def place(self, Y: Array, component: IntArray) -> Array:
-        """Move and scale coordinates computed within components; component -1 gives NaN."""
+        """Move and scale coordinates computed within components; component -1 gives NaN.
+
+        Parameters
+        ----------
+        Y : array of shape (n, n_components)
+            Coordinates within components.
+        component : array of shape (n,)
+            The component of each row, or -1.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+            Coordinates in the embedding.
+        """
         placed = Y * self.scale[component][:, None] + self.offset[component]
         placed[component < 0] = np.nan
         return placed

@@ -81,9 +81,9 @@ class RelativeDistance:
     ----------
     references : NeighborIndex
         Neighbor search among the references, which may repeat each other.
-    limit : float
+    limit : float, default=inf
         Rows with larger values are infinitely far, because their distances may overflow.
-    columns : array or None
+    columns : array, default=None
         If rows are distances to all points, the columns of the references.
 
     Attributes
@@ -96,6 +96,22 @@ class RelativeDistance:
         What distances are divided by; None if all references coincide. Computed at the first use
         or before pickling, because searching the neighbors of 1000 references can take longer than
         a fit of PCA.
+
+    See Also
+    --------
+    manifoldry.exceptions.NoveltyWarning : the warning about rows that are far.
+    manifoldry.assess : reports how new the data are to a model.
+
+    Examples
+    --------
+    Two points among the references, and one far from all of them:
+
+    >>> import numpy as np
+    >>> from manifoldry.extension import RelativeDistance
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> distance = RelativeDistance.of_points(X)
+    >>> distance.of(np.array([[0.0, 0.0], [1.0, 1.0], [20.0, 20.0]])).round(1)
+    array([ 0.6,  1.1, 41.7])
     """
 
     references: NeighborIndex
@@ -104,10 +120,12 @@ class RelativeDistance:
 
     @property
     def index(self) -> NeighborIndex:
+        """Neighbor search among the references, each once."""
         return self._distinct[0]
 
     @property
     def repeated(self) -> NDArray[np.bool_]:
+        """Which of these stand for several identical rows."""
         return self._distinct[1]
 
     @cached_property
@@ -119,6 +137,7 @@ class RelativeDistance:
 
     @cached_property
     def unit(self) -> Unit | None:
+        """What distances are divided by; None if all references coincide."""
         return Unit.of(self.index, self.index.points)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -129,14 +148,43 @@ class RelativeDistance:
     def of_points(
         cls, X: Matrix, metric: Any = "euclidean", *options: Any, most: int = MOST_REFERENCES
     ) -> "RelativeDistance":
-        """Distances from at most `most` rows of `X`; `options` are metric_params and n_jobs."""
+        """Measure distances from rows of `X`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The data.
+        metric : str or callable, default="euclidean"
+            The metric.
+        *options : tuple
+            Further arguments of :func:`~manifoldry.neighbors.choose_index`: metric_params and
+            n_jobs.
+        most : int, default=1000
+            Largest number of references; if there are more rows, they are evenly spaced.
+
+        Returns
+        -------
+        RelativeDistance
+            The distance.
+        """
         n, most = X.shape[0], _MOST_BY_CALLS if callable(metric) else most
         references = X if n <= most else X[spread_rows(n, most)]
         return cls.of_index(choose_index(references, metric, *options))
 
     @classmethod
     def of_index(cls, index: NeighborIndex) -> "RelativeDistance":
-        """Distances from the points of an index."""
+        """Measure distances from the points of an index.
+
+        Parameters
+        ----------
+        index : NeighborIndex
+            The index.
+
+        Returns
+        -------
+        RelativeDistance
+            The distance.
+        """
         if index.n_reference > MOST_REFERENCES:
             index = index.restrict(spread_rows(index.n_reference, MOST_REFERENCES))
         points: Any = index.points
@@ -144,7 +192,18 @@ class RelativeDistance:
 
     @classmethod
     def of_distances(cls, D: Array) -> "RelativeDistance":
-        """Distances from points with distances `D` among them; rows are distances to them."""
+        """Measure distances from points of which only the distances are known.
+
+        Parameters
+        ----------
+        D : array of shape (n_samples, n_samples)
+            Distances among the points.
+
+        Returns
+        -------
+        RelativeDistance
+            The distance; its :meth:`of` takes rows of distances to these points.
+        """
         columns = spread_rows(len(D), MOST_REFERENCES)
         among = D[np.ix_(columns, columns)]
         np.fill_diagonal(among, 0)
@@ -157,7 +216,18 @@ class RelativeDistance:
         return distance
 
     def of(self, X: Matrix) -> Array:
-        """Relative distance of each row of `X`: about 1 among the references, above 2 far."""
+        """Return the relative distance of each row: about 1 among the references, above 2 far away.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_new,)
+            Their relative distances.
+        """
         parts = [self._of_block(X[block]) for block in streaming_blocks(X)]
         return np.concatenate([np.empty(0), *parts])
 
@@ -187,8 +257,17 @@ class RelativeDistance:
     ) -> None:
         """Warn if many rows of `X` are far, or any is very far.
 
-        Without their relative distances `most` rows, evenly spaced, are measured, and none if the
-        warning is ignored.
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The rows.
+        distances : array of shape (n_new,), default=None
+            Their relative distances. Without them `most` rows, evenly spaced, are measured, and
+            none if the warning is ignored.
+        most : int, default=300
+            Number of rows that are measured.
+        text : FarText
+            The words of the warning.
         """
         if is_ignored(NoveltyWarning):
             return

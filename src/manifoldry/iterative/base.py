@@ -87,6 +87,28 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
         and the ``parameter`` that differs between the searches.
     {neighbor_search_}
+
+    See Also
+    --------
+    NeighborEmbedder : base class of methods with attraction and repulsion.
+    manifoldry.UKR : a method of another form.
+    manifoldry.spectral.SpectralEmbedder : the counterpart for eigenvectors.
+
+    Examples
+    --------
+    All iterative estimators say whether and why their search ended:
+
+    >>> import numpy as np
+    >>> from manifoldry import SymmetricSNE
+    >>> from manifoldry.iterative import IterativeEmbedder
+    >>> issubclass(SymmetricSNE, IterativeEmbedder)
+    True
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> model = SymmetricSNE(init="pca").fit(X)
+    >>> model.converged_, model.status_
+    (True, 'steps change the embedding by less than tol=1e-05 of its size')
+    >>> bool(model.trace_["value"][-1] < model.trace_["value"][0])
+    True
     """
 
     n_components_: int
@@ -127,6 +149,11 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
             The data, distances if ``metric="precomputed"``, or their neighbor graph.
         y : ignored
             Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
         """
         self._check_search()  # before callbacks are called
         if hasattr(self, "_skl_callbacks"):

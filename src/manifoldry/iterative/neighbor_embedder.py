@@ -82,7 +82,27 @@ class PosedNeighbors(PosedSearch):
 class NeighborEmbedder(IterativeEmbedder):
     """Base class of SNE, symmetric SNE, t-SNE and the elastic embedding.
 
-    A subclass returns its objective from ``_objective``.
+    A subclass returns its objective from ``_objective(neighbors, affinity)``: a
+    :class:`~manifoldry.objectives.Pairwise` of the attraction weights `affinity`, which sum to one.
+    Gradients, optimizers, homotopies, new points and the inverse follow from it.
+
+    Parameters
+    ----------
+    {n_components}
+    {sne_perplexity}
+    {sne_affinity}
+    {sne_gamma}
+    {metric}
+    {metric_params}
+    {sne_init}
+    {sne_optimizer}
+    {extension}
+    {regression_inverse}
+    {max_iter}
+    {callback}
+    {verbose}
+    {random_start}
+    {n_jobs}
 
     Attributes
     ----------
@@ -93,6 +113,27 @@ class NeighborEmbedder(IterativeEmbedder):
     {objective_}
     {bifurcation_}
     {learned_affinity_}
+
+    See Also
+    --------
+    manifoldry.SNE, manifoldry.SymmetricSNE, manifoldry.TSNE : subclasses.
+    manifoldry.objectives.Pairwise : what ``_objective`` returns.
+    IterativeEmbedder : base class of methods of any form.
+
+    Examples
+    --------
+    Symmetric SNE with the kernel of t-SNE and half its repulsion:
+
+    >>> import numpy as np
+    >>> from manifoldry.iterative import NeighborEmbedder
+    >>> from manifoldry.objectives import Joint, Pairwise, StudentKernel
+    >>> class Compact(NeighborEmbedder):
+    ...     def _objective(self, neighbors, affinity):
+    ...         return Pairwise(affinity, StudentKernel(), Joint(), weight=0.5)
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> model = Compact(init="pca", max_iter=200).fit(X)
+    >>> model.embedding_.shape, model.transform(X[:2] + 0.1).shape
+    ((40, 2), (2, 2))
     """
 
     objective_: Pairwise
@@ -313,12 +354,14 @@ class NeighborEmbedder(IterativeEmbedder):
 
     @property
     def bifurcation_(self) -> Bifurcation:
+        """Critical weight of the repulsion, below which all points coincide."""
         if self._bifurcation is None:
             self._bifurcation = Bifurcation.of(self.objective_, self.n_components_)
         return self._bifurcation
 
     @property
     def learned_affinity_(self) -> Any:
+        """Attraction minus repulsion of every pair at the embedding."""
         Y = self.embedding_.astype(np.float64)
         objective = self.objective_.without_cache()
         if objective.n <= self._dense_affinity:

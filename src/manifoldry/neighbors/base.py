@@ -26,7 +26,33 @@ RESOLUTION = 1e-100
 
 
 class Edges(NamedTuple):
-    """Neighbors of query points in compressed rows (CSR format)."""
+    """Neighbors of query points in compressed rows (CSR format).
+
+    Parameters
+    ----------
+    indptr : array of shape (n_query + 1,)
+        Position of the first edge of each row; the last entry is the number of edges.
+    indices : array of shape (n_edges,)
+        Reference point of each edge.
+    distances : array of shape (n_edges,)
+        Length of each edge.
+
+    See Also
+    --------
+    NeighborIndex : its searches return edges.
+    manifoldry.NeighborGraph : a graph with these arrays.
+
+    Examples
+    --------
+    Two query points, with one and two neighbors within a distance of 1:
+
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import choose_index
+    >>> index = choose_index(np.array([[0.0], [1.0], [2.0]]))
+    >>> edges = index.within(np.array([[-0.5], [1.5]]), 1.0)
+    >>> edges.rows, edges.indices, edges.distances
+    (array([0, 1, 1]), array([0, 1, 2]), array([0.5, 0.5, 0.5]))
+    """
 
     indptr: IntArray  # (n_query + 1,)
     indices: IntArray  # (n_edges,)
@@ -38,24 +64,68 @@ class Edges(NamedTuple):
         return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
 
     def keep(self, mask: NDArray[np.bool_]) -> "Edges":
-        """The edges where `mask` is true."""
+        """Return the edges where `mask` is true.
+
+        Parameters
+        ----------
+        mask : array of bool of shape (n_edges,)
+            Which edges to keep.
+
+        Returns
+        -------
+        Edges
+            These edges.
+        """
         starts = np.concatenate([[0], np.cumsum(mask)])[self.indptr]
         return Edges(starts, self.indices[mask], self.distances[mask])
 
     def of_rows(self, block: slice) -> "Edges":
-        """The edges of a block of rows."""
+        """Return the edges of a block of rows.
+
+        Parameters
+        ----------
+        block : slice
+            The rows.
+
+        Returns
+        -------
+        Edges
+            Their edges.
+        """
         indptr = self.indptr[block.start : block.stop + 1]
         part = slice(indptr[0], indptr[-1])
         return Edges(indptr - indptr[0], self.indices[part], self.distances[part])
 
     @classmethod
     def of(cls, indices: IntArray, distances: Array) -> "Edges":
-        """Create edges from (n_query, k) arrays."""
+        """Create edges from arrays with a row per query point.
+
+        Parameters
+        ----------
+        indices, distances : array of shape (n_query, k)
+            The neighbors and their distances.
+
+        Returns
+        -------
+        Edges
+            The same edges in compressed rows.
+        """
         indptr = np.arange(indices.shape[0] + 1) * indices.shape[1]
         return cls(indptr, indices.ravel(), distances.ravel())
 
     def first(self, k: int) -> tuple[IntArray, Array]:
-        """The first k edges of each row as (n_query, k) arrays; each row must have k edges."""
+        """Return the first k edges of each row, all of which must have as many.
+
+        Parameters
+        ----------
+        k : int
+            Number of edges per row.
+
+        Returns
+        -------
+        indices, distances : array of shape (n_query, k)
+            The neighbors and their distances.
+        """
         position = self.indptr[:-1, None] + np.arange(k)
         return self.indices[position], self.distances[position]
 
@@ -77,6 +147,23 @@ class NeighborIndex(ABC):
     All results are exact, except those of :meth:`reference_neighbors` for approximate indices.
     Distances are accurate to rounding, also for data far from the origin. Rows are sorted by
     distance, ties by index. The result for a query row does not depend on the other rows.
+
+    :func:`choose_index` returns the index for given data and metric.
+
+    See Also
+    --------
+    choose_index : chooses an index.
+    manifoldry.NeighborGraph : the neighbors of all points.
+    Edges : results with a varying number of neighbors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import choose_index
+    >>> index = choose_index(np.array([[0.0], [1.0], [3.0]]))
+    >>> indices, distances = index.nearest(np.array([[0.9]]), k=2)
+    >>> indices, distances.round(1)
+    (array([[1, 0]]), array([[0.1, 0.9]]))
     """
 
     reason: str
@@ -94,53 +181,187 @@ class NeighborIndex(ABC):
 
     @abstractmethod
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        """Indices and distances, both (n_query, k), of the k nearest reference points."""
+        """Return the k nearest reference points of each row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_query, n_features)
+            The query points.
+        k : int
+            Number of neighbors.
+
+        Returns
+        -------
+        indices, distances : array of shape (n_query, k)
+            The neighbors and their distances.
+        """
 
     def nearest_excluding(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
-        """The k nearest references of each row except ``itself[row]``; -1 excludes none."""
+        """Return the k nearest reference points of each row except one.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_query, n_features)
+            The query points.
+        k : int
+            Number of neighbors.
+        itself : array of shape (n_query,)
+            The reference point that is excluded, mostly the query point itself; -1 excludes none.
+
+        Returns
+        -------
+        indices, distances : array of shape (n_query, k)
+            The neighbors and their distances.
+        """
         known = bool((itself >= 0).any())
         indices, distances = self.nearest(X, k + known)
         return without_self(indices, distances, itself) if known else (indices, distances)
 
     def reference_neighbors(self, X: Matrix, k: int) -> "ReferenceNeighbors":
-        """The k nearest other references of each reference; `X` holds all references as queries."""
+        """Return the k nearest other references of each reference.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_reference, n_features)
+            All references, as queries.
+        k : int
+            Number of neighbors.
+
+        Returns
+        -------
+        ReferenceNeighbors
+            The neighbors, their distances, and the recall if the search is approximate.
+        """
         return ReferenceNeighbors(*self.nearest_excluding(X, k, np.arange(self.n_reference)))
 
     @abstractmethod
     def within(self, X: Matrix, radius: float | Array) -> Edges:
-        """References j with d(x, j) ≤ radius, or ≤ radius[j] for one radius per reference."""
+        """Return the references within a distance of each row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_query, n_features)
+            The query points.
+        radius : float or array of shape (n_reference,)
+            The distance: references j with d(x, j) ≤ radius, or ≤ radius[j] for one per reference.
+
+        Returns
+        -------
+        Edges
+            The neighbors of each row.
+        """
 
     def nearest_and_within(
         self, X: Matrix, k: int, itself: IntArray, radii: Array
     ) -> tuple[tuple[IntArray, Array], Edges]:
-        """Both `nearest_excluding` and `within`, which may share computations."""
+        """Return the results of `nearest_excluding` and `within`, which may share computations.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_query, n_features)
+            The query points.
+        k : int
+            Number of neighbors.
+        itself : array of shape (n_query,)
+            The reference point that is excluded from the nearest ones; -1 excludes none.
+        radii : array of shape (n_reference,)
+            One radius per reference.
+
+        Returns
+        -------
+        nearest : tuple of arrays
+            Indices and distances of the k nearest references, each of shape (n_query, k).
+        within : Edges
+            The references whose radius includes the query point.
+        """
         return self.nearest_excluding(X, k, itself), self.within(X, radii)
 
     @abstractmethod
     def restrict(self, rows: IntArray) -> "NeighborIndex":
-        """The same kind of index over a subset of the reference points, renumbered from zero."""
+        """Return the same kind of index over some of the reference points, renumbered from zero.
+
+        Parameters
+        ----------
+        rows : array of int
+            The reference points to keep.
+
+        Returns
+        -------
+        NeighborIndex
+            The index over them.
+        """
 
     def over(self, X: Matrix) -> "NeighborIndex":
-        """The same kind of index over other points; ValueError if only distances are known."""
+        """Return the same kind of index over other points; ValueError if only distances are known.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The new reference points.
+
+        Returns
+        -------
+        NeighborIndex
+            The index over them.
+        """
         raise ValueError(UNKNOWN_AMONG)
 
     def as_queries(self, X: Matrix) -> Matrix:
-        """Convert query rows to the format of the reference points, dense or sparse."""
+        """Convert query rows to the format of the reference points, dense or sparse.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_query, n_features)
+            The rows.
+
+        Returns
+        -------
+        array or sparse matrix of shape (n_query, n_features)
+            The rows in that format.
+        """
         if sparse.issparse(self.points):
             return sparse.csr_array(X)
         return X.toarray() if sparse.issparse(X) else X
 
     @abstractmethod
     def identical(self, X: Matrix) -> IntArray:
-        """First reference at distance exactly zero from each query row, or -1."""
+        """Return the first reference at distance exactly zero from each row, or -1.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_query, n_features)
+            The query points.
+
+        Returns
+        -------
+        array of shape (n_query,)
+            Indices of references.
+        """
 
     def first_identical(self) -> IntArray:
-        """First reference at distance exactly zero from each reference."""
+        """Return the first reference at distance exactly zero from each reference.
+
+        Returns
+        -------
+        array of shape (n_reference,)
+            Indices of references.
+        """
         points: Any = self.points
         return self.identical(points)
 
     def distances_between(self, i: IntArray, j: IntArray) -> Array | None:
-        """Distances between pairs of reference points, or None if the index cannot compute them."""
+        """Return the distances between pairs of reference points.
+
+        Parameters
+        ----------
+        i, j : array of shape (n_pairs,)
+            The reference points of each pair.
+
+        Returns
+        -------
+        array of shape (n_pairs,) or None
+            The distances; None if the index cannot compute them.
+        """
         return None
 
 

@@ -97,6 +97,33 @@ def choose_index(
     faster. Up to `exact_work` (pairs times features) they take seconds. Above it, where they would
     take minutes or hours, the search is approximate.
 
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        The reference points.
+    metric : str or callable, default="euclidean"
+        The metric, as in :class:`sklearn.neighbors.NearestNeighbors`.
+    metric_params : dict, default=None
+        Additional keyword arguments of the metric.
+    n_jobs : int, default=None
+        Number of threads; None or -1 means one per core.
+    search : {"auto", "exact", "approximate"}, default="auto"
+        Whether the search among the reference points themselves may be approximate.
+    tree_features : int, default=12
+        Number of features up to which a k-d tree is used.
+    exact_work : float, default=1e11
+        Number of pairs times features above which ``"auto"`` is approximate.
+
+    Returns
+    -------
+    NeighborIndex
+        The index.
+
+    See Also
+    --------
+    NeighborIndex : what can be searched for.
+    manifoldry.NeighborGraph : builds a graph with it.
+
     Examples
     --------
     >>> import numpy as np

@@ -51,6 +51,8 @@ ALIGNMENT = Disconnection(
 class DisconnectedPolicy:
     """How to embed a graph with several connected components.
 
+    Estimators on neighbor graphs take the choice as ``disconnected=``.
+
     Parameters
     ----------
     choice : {"separate", "join", "largest", "error"}
@@ -59,8 +61,26 @@ class DisconnectedPolicy:
         all components, which suits geodesic methods; for kernel methods long edges have almost no
         weight. ``"largest"`` embeds only the largest component; the other rows are NaN.
         ``"error"`` raises DisconnectedGraphError.
-    options : tuple of str
+    options : tuple of str, optional
         The choices that the method supports.
+
+    See Also
+    --------
+    manifoldry.exceptions.DisconnectedGraphWarning : the warning about several components.
+    manifoldry.exceptions.DisconnectedGraphError : what ``"error"`` raises.
+    manifoldry.extension.Layout : where the components are placed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import NeighborGraph
+    >>> from manifoldry.neighbors import DisconnectedPolicy
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [9.0], [10.0]]), n_neighbors=1)
+    >>> count, labels = graph.components()
+    >>> DisconnectedPolicy("error").components(labels)
+    Traceback (most recent call last):
+        ...
+    manifoldry.exceptions.DisconnectedGraphError: the neighbor graph has 2 connected components ...
     """
 
     choice: Choice
@@ -72,7 +92,17 @@ class DisconnectedPolicy:
     def connect(self, graph: NeighborGraph, distances: Matrix | None = None) -> NeighborGraph:
         """Return the graph, for ``"join"`` with the edges that connect its components.
 
-        `distances` is the dense distance matrix, if the graph was built from one.
+        Parameters
+        ----------
+        graph : NeighborGraph
+            The graph.
+        distances : array of shape (n, n), default=None
+            The distance matrix, if the graph was built from one.
+
+        Returns
+        -------
+        NeighborGraph
+            The graph, connected if the choice is ``"join"``.
         """
         count, labels = graph.components()
         if count == 1 or self.choice != "join":
@@ -81,9 +111,19 @@ class DisconnectedPolicy:
         return _join(graph, labels, distances)
 
     def components(self, labels: IntArray, disconnection: Disconnection = GRAPH) -> list[IntArray]:
-        """Rows of each component to embed, largest first; warns if there are several.
+        """Return the rows of each component to embed, and warn if there are several components.
 
-        `disconnection` names the disconnected object and the remedy, for the message.
+        Parameters
+        ----------
+        labels : array of shape (n,)
+            The component of each point.
+        disconnection : Disconnection, optional
+            Names the disconnected object and the remedy, for the message.
+
+        Returns
+        -------
+        list of arrays
+            Rows of each component, the largest first.
         """
         sizes = np.bincount(labels)
         order = np.argsort(-sizes, kind="stable")

@@ -43,6 +43,23 @@ class ShortCircuitOptions:
         Estimators warn if short circuits change more than this fraction of geodesic distances.
     search : CrossingSearch
         Thresholds of the search.
+
+    See Also
+    --------
+    find_short_circuits : takes these options.
+    ShortCircuits : its result.
+
+    Examples
+    --------
+    More shortest paths find edges that fewer of them use, and take longer:
+
+    >>> from manifoldry import find_short_circuits
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.neighbors import ShortCircuitOptions
+    >>> X = make_swiss_roll(200, random_state=0).X
+    >>> found = find_short_circuits(X, options=ShortCircuitOptions(n_sources=64))
+    >>> found.options.n_sources
+    64
     """
 
     n_sources: int = 16
@@ -55,7 +72,18 @@ class ShortCircuitOptions:
     search: CrossingSearch = field(default_factory=CrossingSearch)
 
     def sources(self, n: int) -> IntArray:
-        """Points from which shortest paths are computed, evenly spaced over n rows."""
+        """Return the points from which shortest paths are computed, evenly spaced over n rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        array of int
+            The points.
+        """
         affordable = max(self.max_paths // n, self.min_sources)
         return spread_rows(n, min(self.n_sources, affordable))
 
@@ -168,6 +196,25 @@ class ShortCircuits:
     n_unexamined : int
         Number of suspicious edges that were not examined, since a sample of the edges they are
         connected to has no short circuits.
+
+    See Also
+    --------
+    find_short_circuits : finds them.
+    manifoldry.Isomap, manifoldry.MVU : methods that they spoil.
+
+    Examples
+    --------
+    Few points of a rolled-up sheet: some edges connect neighboring layers. The graph without them
+    is passed to an estimator in place of the data:
+
+    >>> from manifoldry import Isomap, find_short_circuits
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X = make_swiss_roll(400, random_state=0).X
+    >>> found = find_short_circuits(X, n_neighbors=10)
+    >>> found
+    ShortCircuits(14 edges, 38% of distances changed)
+    >>> Isomap().fit(found.prune()).embedding_.shape
+    (400, 2)
     """
 
     graph: NeighborGraph
@@ -183,7 +230,20 @@ class ShortCircuits:
     def of(
         cls, graph: NeighborGraph, options: ShortCircuitOptions = DEFAULT_OPTIONS
     ) -> "ShortCircuits":
-        """Find the short circuits of a training graph."""
+        """Find the short circuits of a training graph.
+
+        Parameters
+        ----------
+        graph : NeighborGraph
+            The training graph.
+        options : ShortCircuitOptions, optional
+            Thresholds of the search.
+
+        Returns
+        -------
+        ShortCircuits
+            The edges found.
+        """
         if graph.n_query != graph.n_reference:
             raise ValueError(
                 f"short circuits are defined for the graph of the training points; this one has "
@@ -200,7 +260,22 @@ class ShortCircuits:
         return empty.with_edges(edges, result.found, trees) if result.found.any() else empty
 
     def with_edges(self, edges: EdgeList, found: Mask, trees: PathTrees) -> "ShortCircuits":
-        """Rank the edges in `found`; none are added if removing them changes too few distances."""
+        """Rank the edges in `found`; none are added if removing them changes too few distances.
+
+        Parameters
+        ----------
+        edges : EdgeList
+            All edges of the graph.
+        found : array of bool
+            Which of them are short circuits.
+        trees : PathTrees
+            Shortest paths from a sample of points.
+
+        Returns
+        -------
+        ShortCircuits
+            The result with these edges.
+        """
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
         after = path_lengths_from(rest, self.options.sources(self.graph.n_query))
         changed = _fraction_longer(trees.distances, after, self.options.search.criteria.growth)
@@ -240,13 +315,28 @@ class ShortCircuits:
         ----------
         count : int, default=None
             Number of edges to remove, starting with the most harmful one.
+
+        Returns
+        -------
+        NeighborGraph
+            The graph without these edges.
         """
         return without_edges(self.graph, self.edges[: self._count(count)])
 
     def effect(self, count: int | None = None) -> Estimate:
-        """Fraction of geodesic distances that grow by over 10 % without the first `count` edges.
+        """Estimate the fraction of geodesic distances that removing edges makes over 10 % longer.
 
         It is estimated from the distances to a sample of points.
+
+        Parameters
+        ----------
+        count : int, default=None
+            Number of edges to remove, starting with the most harmful one; by default all.
+
+        Returns
+        -------
+        Estimate
+            The fraction, with a 95 % confidence interval.
         """
         count = self._count(count)
         if count == len(self):

@@ -2,5 +2,7 @@
 
 from manifoldry.nonredundant.criteria import GradientCriterion as GradientCriterion
 from manifoldry.nonredundant.criteria import PredictionCriterion as PredictionCriterion
-from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
-from manifoldry.nonredundant.smoother import KernelSmoother as KernelSmoother
+from manifoldry.nonredundant.estimator import NonRedundant
+from manifoldry.nonredundant.smoother import KernelSmoother
+
+__all__ = ["KernelSmoother", "NonRedundant"]

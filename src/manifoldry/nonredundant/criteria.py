@@ -92,10 +92,10 @@ class PredictionCriterion(Criterion):
 
     Parameters
     ----------
-    bandwidth : float or "auto"
+    bandwidth : float or "auto", default=0.3
         Standard deviation of the kernel relative to the root mean square of the coordinates;
         "auto" takes the widest whose coordinate is unpredictable by leave-one-out regression.
-    smoother : {"nadaraya_watson", "local_linear"} or KernelSmoother
+    smoother : {"nadaraya_watson", "local_linear"} or KernelSmoother, default="nadaraya_watson"
         Local means (Nadaraya–Watson), local linear fits, or an object with more options.
     """
 
@@ -137,6 +137,20 @@ class GradientCriterion(Criterion):
     gradient is nearly orthogonal already, or it is a second branch of an earlier direction, such as
     the sine in addition to the cosine on a circle. A second branch is unpredictable, has its
     gradient along the earlier ones, and is much smoother than functions with orthogonal gradients.
+
+    Parameters
+    ----------
+    weights : tuple of float, default=(16.0, 64.0, 256.0)
+        Weights of the penalty, in units in which the energy of the first coordinate is one.
+    weights_of_largest : tuple of float, default=(1.0, 4.0)
+        The same for problems that maximize the eigenvalue.
+    new_fraction : float, default=0.12
+        Fraction of the energy along earlier gradients below which a direction is new.
+    branch_fraction : float, default=0.6
+        Fraction above which it may be a second branch.
+    branch_roughness : float, default=3.0
+        Ratio of the Rayleigh quotients of the penalized function and the eigenvector from which on
+        the eigenvector is taken as a second branch.
     """
 
     # Weights of the penalty, in units in which the energy of the first coordinate is one.

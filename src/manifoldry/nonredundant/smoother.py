@@ -70,6 +70,10 @@ class KernelSmoother:
         4000: about 5500 from ten coordinates of 15 000 digits. At least 100: points are drawn
         independently of each other, and of few wanted ones none may be drawn.
 
+    See Also
+    --------
+    manifoldry.NonRedundant : takes it as ``smoother``.
+
     Examples
     --------
     >>> from manifoldry import LaplacianEigenmaps, NonRedundant
@@ -99,18 +103,53 @@ class KernelSmoother:
             check_count("sample_size", self.sample_size, 100)
 
     def weights(self, mass: Array) -> Array:
-        """Weight of each point."""
+        """Return the weight of each point.
+
+        Parameters
+        ----------
+        mass : array of shape (n,)
+            Masses of the points in the eigenproblem.
+
+        Returns
+        -------
+        array of shape (n,)
+            The masses, or equal weights.
+        """
         return mass if self.point_weights == "mass" else np.ones(len(mass))
 
     def sample(self, Z: Array, weights: Array) -> PointSample:
-        """The points from which a low-rank matrix is computed."""
+        """Return the points from which a low-rank matrix is computed.
+
+        Parameters
+        ----------
+        Z : array of shape (n, d)
+            The earlier coordinates.
+        weights : array of shape (n,)
+            Weights of the points.
+
+        Returns
+        -------
+        PointSample
+            The points.
+        """
         n = len(Z)
         if self.sample_size is None and (self.tol is not None or n <= self.exact_up_to):
             return PointSample.all(n)
         return sampled_points(Z, weights, self.sample_size)
 
     def tolerance(self, n: int) -> float:
-        """Largest eigenvalue that may be left out for n points."""
+        """Return the largest eigenvalue that may be left out.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        float
+            The tolerance.
+        """
         if self.tol is not None:
             return self.tol
         if n <= self.exact_up_to:

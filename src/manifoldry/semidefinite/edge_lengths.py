@@ -216,6 +216,11 @@ class EdgeConstraint:
         Whether to search the graph for edges between points that are far apart on the manifold, and
         warn if they shorten many distances; see :func:`~manifoldry.find_short_circuits`.
 
+    See Also
+    --------
+    manifoldry.MaximumVarianceUnfolding : takes it as ``constraint``.
+    MethodOfMultipliers : the search under these constraints.
+
     Examples
     --------
     >>> from manifoldry import MVU
@@ -241,7 +246,18 @@ class EdgeConstraint:
 
     @classmethod
     def of(cls, constraint: Any) -> "EdgeConstraint":
-        """The `constraint` of an estimator: its kind, or an EdgeConstraint."""
+        """Convert the `constraint` of an estimator: its kind, or an EdgeConstraint.
+
+        Parameters
+        ----------
+        constraint : str or EdgeConstraint
+            The parameter of the estimator.
+
+        Returns
+        -------
+        EdgeConstraint
+            The constraint.
+        """
         if isinstance(constraint, EdgeConstraint):
             return constraint
         if not (isinstance(constraint, str) and constraint in KINDS):

@@ -78,6 +78,11 @@ class MethodOfMultipliers:
         ``"random"``, an array, or an estimator, fitted or not. It affects how long the search
         takes, not its result.
 
+    See Also
+    --------
+    manifoldry.MaximumVarianceUnfolding : takes it as ``optimizer``.
+    EdgeConstraint : which lengths are kept.
+
     Examples
     --------
     >>> from manifoldry import MVU
@@ -134,9 +139,27 @@ class MethodOfMultipliers:
     ) -> UnfoldingResult:
         """Maximize the variance, starting from the variables `R` and from multipliers of one.
 
-        `on_round` is called before every round with the problem, the previous round and the penalty
-        of the next one. If an earlier result is given as `before`, the search continues with its
-        multipliers, and its steps count toward `max_iter`.
+        Parameters
+        ----------
+        problem : UnfoldingProblem
+            The variance and the lengths to keep.
+        R : array of shape (n, n_coordinates)
+            The start.
+        rng : numpy.random.Generator
+            Generator of the coordinates that are added.
+        callback : callable, default=None
+            Called after every step.
+        on_round : callable, default=None
+            Called before every round with the problem, the previous round and the penalty of the
+            next one.
+        before : UnfoldingResult, default=None
+            An earlier result: the search continues with its multipliers, and its steps count toward
+            `max_iter`.
+
+        Returns
+        -------
+        UnfoldingResult
+            The map, its variance and the bound on it.
         """
         R = _rescaled(problem, R, rng) if before is None else R
         search = _Search(self, problem, R, rng, callback, on_round)

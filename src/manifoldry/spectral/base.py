@@ -23,6 +23,24 @@ class SpectralEmbedder(Embedder):
     A fit has three steps. :meth:`pose` builds the eigenproblem of the method for given data, a
     :class:`~manifoldry.spectral.Posed`; an eigensolver solves it; :meth:`adopt` sets the fitted
     attributes from the solution. A subclass defines ``_pose``, which does the first step.
+
+    See Also
+    --------
+    Posed : what ``_pose`` returns.
+    manifoldry.iterative.IterativeEmbedder : the counterpart for iterative methods.
+    manifoldry.NonRedundant : works with any subclass.
+
+    Examples
+    --------
+    The example of :class:`PosedOnGraph` defines a method. All spectral estimators have these
+    attributes:
+
+    >>> import numpy as np
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.spectral import SpectralEmbedder
+    >>> model = LaplacianEigenmaps().fit(np.random.default_rng(0).normal(size=(60, 3)))
+    >>> isinstance(model, SpectralEmbedder), bool((model.residuals_ < model.gaps_).all())
+    (True, True)
     """
 
     n_components_: int
@@ -48,6 +66,16 @@ class SpectralEmbedder(Embedder):
         Use it to solve the problem in another way than ``fit``, as
         :class:`~manifoldry.NonRedundant` does, and pass the solution to :meth:`adopt`. Attributes
         of an earlier fit are deleted, unless this fails.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
+            The data, as for ``fit``.
+
+        Returns
+        -------
+        Posed
+            The eigenproblem, and how its solution gives the embedding.
 
         Examples
         --------

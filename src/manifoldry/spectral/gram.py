@@ -143,7 +143,47 @@ class LinearGram(Posed):
 
 @dataclass(frozen=True, eq=False)
 class KernelGram:
-    """Centered kernel matrix of the training points, and the kernel function for new points."""
+    """Centered kernel matrix of the training points, and the kernel function for new points.
+
+    :meth:`of` makes it from a kernel, and :class:`PosedKernel` poses its eigenproblem.
+
+    Parameters
+    ----------
+    kernel : Centered
+        The centered kernel, evaluated at new points.
+    problem : SpectralProblem
+        The eigenproblem of the centered kernel matrix.
+    unit : float
+        Unit of length of the kernel; its entries scale with the square.
+
+    See Also
+    --------
+    PosedKernel : the eigenproblem of a kernel method.
+    manifoldry.KernelPCA : a method that uses it.
+
+    Examples
+    --------
+    Kernel PCA with the kernel 1/(1 + d²). `matrix` is the kernel with the training points:
+
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import euclidean_distances
+    >>> from manifoldry.spectral import KernelGram, PosedKernel, SpectralEmbedder
+    >>> class Cauchy:
+    ...     def __init__(self, X):
+    ...         self.X, self.n_train = X, len(X)
+    ...     def matrix(self, X):
+    ...         return 1 / (1 + euclidean_distances(X, self.X, squared=True))
+    >>> class CauchyPCA(SpectralEmbedder):
+    ...     def __init__(self, n_components=None):
+    ...         self.n_components = n_components
+    ...     def _pose(self, data):
+    ...         kernel = Cauchy(data.rows)
+    ...         return PosedKernel(data, KernelGram.of(kernel, kernel.matrix(data.rows)))
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> model = CauchyPCA().fit(X)
+    >>> model.transform(X[:4] + 0.1).shape
+    (4, 2)
+    """
 
     kernel: Centered
     problem: SpectralProblem
@@ -151,7 +191,23 @@ class KernelGram:
 
     @classmethod
     def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelGram":
-        """Center `K`, the kernel `raw` on the training points; in place if it is float64."""
+        """Center `K`, the kernel `raw` on the training points; in place if it is float64.
+
+        Parameters
+        ----------
+        raw : RawKernel
+            The kernel: ``matrix(X)`` returns it between `X` and the training points, and
+            ``n_train`` is their number.
+        K : array of shape (n_train, n_train)
+            The kernel matrix of the training points.
+        unit : float, default=1.0
+            Unit of length of the kernel.
+
+        Returns
+        -------
+        KernelGram
+            The centered kernel.
+        """
         K = np.asarray(K, dtype=np.float64)
         if K.shape != (raw.n_train, raw.n_train):
             raise ValueError(
@@ -174,18 +230,53 @@ class KernelGram:
 
     @classmethod
     def of_distances(cls, D: Array, unit: float) -> "KernelGram":
-        """Center −½·(d/unit)² for a symmetric matrix of distances, without storing the result."""
+        """Center −½·(d/unit)² for a symmetric matrix of distances, without storing the result.
+
+        Parameters
+        ----------
+        D : array of shape (n, n)
+            The distances.
+        unit : float
+            Unit of length.
+
+        Returns
+        -------
+        KernelGram
+            The centered kernel.
+        """
         K = CenteredSquares(D, unit)
         kernel = Centered(GivenKernel(len(D)), K.column_means, K.grand_mean)
         problem = SpectralProblem(K, "largest", deflate=np.ones(len(D)), scale="sqrt_eigenvalue")
         return cls(kernel, problem, unit)
 
     def extend(self, spectrum: Spectrum) -> Nystrom:
-        """Return Nyström's formula, which is exact at the training points."""
+        """Return Nyström's formula, which is exact at the training points.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            The eigenpairs of ``problem``.
+
+        Returns
+        -------
+        Nystrom
+            The extension to new points.
+        """
         return Nystrom(self.kernel, spectrum.dual_vectors * self.unit, self.unit)
 
     def loss(self, spectrum: Spectrum) -> float:
-        """Return the strain divided by the squared norm of the kernel matrix."""
+        """Return the strain divided by the squared norm of the kernel matrix.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            The eigenpairs of ``problem``.
+
+        Returns
+        -------
+        float
+            The loss.
+        """
         K = self.problem.operator
         implicit = isinstance(K, CenteredSquares)
         return gram_residual(spectrum, K.squared_norm() if implicit else float(np.vdot(K, K)))
@@ -193,7 +284,32 @@ class KernelGram:
 
 @dataclass(frozen=True, eq=False)
 class PosedKernel(Posed):
-    """Coordinates √ℓ·v from the leading eigenpairs of a centered kernel matrix."""
+    """Coordinates √ℓ·v from the leading eigenpairs of a centered kernel matrix.
+
+    Return it from ``_pose`` of a kernel method.
+
+    Parameters
+    ----------
+    data : Input
+        What was passed to ``_pose``.
+    gram : KernelGram
+        The centered kernel.
+
+    See Also
+    --------
+    KernelGram : centers a kernel; its example is a complete method.
+    PosedOnGraph : the counterpart for neighbor graphs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import KernelPCA
+    >>> from manifoldry.spectral import PosedKernel
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> posed = KernelPCA(kernel="rbf").pose(X)
+    >>> isinstance(posed, PosedKernel), posed.gram.problem.n
+    (True, 30)
+    """
 
     gram: KernelGram
 

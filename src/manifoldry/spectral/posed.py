@@ -36,6 +36,42 @@ class Posed(ABC):
 
     A subclass defines ``problems``. The other methods have defaults for data that form one
     connected component and for coordinates that are eigenvectors.
+
+    Parameters
+    ----------
+    data : Input
+        What was passed to ``_pose``: the validated data.
+
+    See Also
+    --------
+    PosedOnGraph : problems on neighbor graphs.
+    PosedKernel : problems of kernel matrices.
+    SpectralEmbedder : the estimator that poses the problem.
+
+    Examples
+    --------
+    Principal components, as an eigenproblem of the matrix of inner products. The problem is all
+    that a method has to define:
+
+    >>> import numpy as np
+    >>> from manifoldry import PCA
+    >>> from manifoldry.eigen import Gram, SpectralProblem
+    >>> from manifoldry.spectral import Posed, SpectralEmbedder
+    >>> class PosedLinear(Posed):
+    ...     @property
+    ...     def problems(self):
+    ...         X = self.data.points - self.data.points.mean(axis=0)
+    ...         ones = np.ones(len(X))
+    ...         return [SpectralProblem(Gram(X), "largest", deflate=ones, scale="sqrt_eigenvalue")]
+    >>> class Linear(SpectralEmbedder):
+    ...     def __init__(self, n_components=None):
+    ...         self.n_components = n_components
+    ...     def _pose(self, data):
+    ...         return PosedLinear(data)
+    >>> X = np.random.default_rng(0).normal(size=(30, 3)) * [3, 2, 1]
+    >>> Y = Linear(2).fit_transform(X)
+    >>> bool(np.allclose(np.abs(Y), np.abs(PCA(2).fit_transform(X))))
+    True
     """
 
     data: Input
@@ -49,6 +85,20 @@ class Posed(ABC):
         """Return the extension that computes the coordinates of new points.
 
         By default local regression of the coordinates on the data.
+
+        Parameters
+        ----------
+        spectra : Spectra
+            The eigenpairs of the problems.
+        layout : Layout
+            Position and scale of each connected component.
+        embedding : array of shape (n, n_components)
+            The embedding.
+
+        Returns
+        -------
+        Extension
+            The extension.
         """
         if self.data.points is None:
             raise NotImplementedError(
@@ -84,7 +134,18 @@ class Posed(ABC):
         return False
 
     def coordinates(self, spectra: Spectra) -> Array:
-        """Return coordinates (n, k) of the training points, each component centered separately."""
+        """Return the coordinates of the training points, each component centered separately.
+
+        Parameters
+        ----------
+        spectra : Spectra
+            The eigenpairs of the problems.
+
+        Returns
+        -------
+        array of shape (n, k)
+            The coordinates, before components are moved and scaled.
+        """
         Y = np.zeros((self.data.n_samples, spectra.k))
         for rows, problem, spectrum in zip(
             self.components, self.problems, spectra.padded, strict=True
@@ -93,11 +154,35 @@ class Posed(ABC):
         return Y
 
     def lay_out(self, Y: Array) -> Layout:
-        """Return the scale and position of each component in the embedding."""
+        """Return the scale and position of each component in the embedding.
+
+        Parameters
+        ----------
+        Y : array of shape (n, k)
+            The result of :meth:`coordinates`.
+
+        Returns
+        -------
+        Layout
+            The layout.
+        """
         return Layout.of(self.labels, Y, self.data.geometry, self.preserves_scale)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
-        """Return the inverse map, from coordinates to data, or None if the data are unknown."""
+        """Return the inverse map, from coordinates to data, or None if the data are unknown.
+
+        Parameters
+        ----------
+        embedding : array of shape (n, n_components)
+            The embedding.
+        extension : Extension
+            The extension to new points.
+
+        Returns
+        -------
+        Inverse or None
+            An object whose ``predict`` computes data from coordinates.
+        """
         return regression_inverse(embedding, self.data.points)
 
     @property
@@ -106,11 +191,37 @@ class Posed(ABC):
         return self.data.row_matcher
 
     def loss(self, spectra: Spectra) -> float:
-        """Return the value of the method's objective at the solution."""
+        """Return the value of the method's objective at the solution.
+
+        Parameters
+        ----------
+        spectra : Spectra
+            The eigenpairs of the problems.
+
+        Returns
+        -------
+        float
+            The value, stored as ``loss_``.
+        """
         return float(spectra.values.sum())
 
     def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        """Return further fitted attributes by name; `Y` is the result of `coordinates`."""
+        """Return further fitted attributes by name.
+
+        Parameters
+        ----------
+        spectra : Spectra
+            The eigenpairs of the problems.
+        Y : array of shape (n, k)
+            The result of :meth:`coordinates`.
+        extension : Extension
+            The extension to new points.
+
+        Returns
+        -------
+        dict
+            Names and values of the attributes.
+        """
         return {}
 
     def check_connected(self) -> None:
@@ -129,6 +240,18 @@ class Posed(ABC):
         """Return the coordinates that `extension` computes for the training points.
 
         Each point is treated as one of its own connected component.
+
+        Parameters
+        ----------
+        spectra : Spectra
+            The eigenpairs of the problems.
+        extension : Extension
+            The extension to new points.
+
+        Returns
+        -------
+        array of shape (n, k)
+            The coordinates within components.
         """
         rows = self.data.rows if self.data.pairwise else self.data.points
         return extension.component_coordinates(rows)[0]
@@ -136,7 +259,9 @@ class Posed(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PosedOnGraph(Posed):
-    """A method whose operator comes from a neighbor graph; embeds each component separately.
+    """Eigenproblem whose operator comes from a neighbor graph; embeds each component separately.
+
+    Return it, or a subclass, from ``_pose`` of a method on neighbor graphs.
 
     Parameters
     ----------
@@ -146,6 +271,38 @@ class PosedOnGraph(Posed):
         The eigenproblem of all points.
     rows_by_component : list of arrays
         Rows of each connected component, such as those of `operator_components`.
+
+    See Also
+    --------
+    connected_graph, operator_components : the usual steps before it.
+    PosedKernel : the counterpart for kernel matrices.
+
+    Examples
+    --------
+    The largest eigenvectors of the normalized adjacency matrix of the neighbor graph, without the
+    first, the square roots of the degrees:
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from manifoldry.affinity import SelfTuning
+    >>> from manifoldry.eigen import SpectralProblem
+    >>> from manifoldry.spectral import (
+    ...     PosedOnGraph, SpectralEmbedder, connected_graph, operator_components
+    ... )
+    >>> class Adjacency(SpectralEmbedder):
+    ...     def __init__(self, n_components=None, *, n_neighbors=None):
+    ...         self.n_components, self.n_neighbors = n_components, n_neighbors
+    ...     def _pose(self, data):
+    ...         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
+    ...         W = SelfTuning().fit(graph).matrix(graph)
+    ...         root = np.sqrt(W.sum(axis=1))
+    ...         A = sparse.diags_array(1 / root) @ W @ sparse.diags_array(1 / root)
+    ...         problem = SpectralProblem(A, "largest", deflate=root)
+    ...         return PosedOnGraph(data, problem, operator_components(A, self._policy(), graph))
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> model = Adjacency().fit(X)
+    >>> model.embedding_.shape, model.transform(X[:2] + 0.1).shape
+    ((60, 2), (2, 2))
     """
 
     problem: SpectralProblem
@@ -171,7 +328,47 @@ class PosedOnGraph(Posed):
 def connected_graph(graph: NeighborGraph, policy: DisconnectedPolicy, data: Input) -> NeighborGraph:
     """Return the graph, after adding edges if the policy is "join".
 
-    Raises a ValueError if there are no edges or all edges have length zero.
+    Use it in ``_pose`` of a method on neighbor graphs.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        The neighbor graph of the training points.
+    policy : DisconnectedPolicy
+        What to do if the graph is disconnected.
+    data : Input
+        What was passed to ``_pose``.
+
+    Returns
+    -------
+    NeighborGraph
+        The graph.
+
+    Raises
+    ------
+    ValueError
+        If there are no edges, or all edges have length zero.
+
+    See Also
+    --------
+    operator_components : the components of the operator that is built from the graph.
+    PosedOnGraph : its example uses both.
+
+    Examples
+    --------
+    Two groups of points, joined by the shortest edge between them, which is reported by a warning:
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from manifoldry import PCA, NeighborGraph
+    >>> from manifoldry.neighbors import DisconnectedPolicy
+    >>> from manifoldry.spectral import connected_graph
+    >>> X = np.array([[0.0], [1.0], [9.0], [10.0]])
+    >>> graph, data = NeighborGraph.build(X, n_neighbors=1), PCA(1).pose(X).data
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     joined = connected_graph(graph, DisconnectedPolicy("join"), data)
+    >>> graph.components()[0], joined.components()[0]
+    (2, 1)
     """
     graph = policy.connect(graph, distances=data.distances)
     if len(graph.distances) == 0:
@@ -190,8 +387,45 @@ def operator_components(
 ) -> list[IntArray]:
     """Return the rows of each connected component of an operator that the policy embeds.
 
-    The policy warns if there are several. The warning names the graph as the cause, with
-    `remedy`, or `zero_weight_cause` if most of the components are connected in the graph.
+    The policy warns if there are several. The warning names the graph as the cause, or
+    `zero_weight_cause` if most of the components are connected in the graph.
+
+    Parameters
+    ----------
+    A : array or sparse array of shape (n, n)
+        The symmetric operator.
+    policy : DisconnectedPolicy
+        What to do if there are several components.
+    graph : NeighborGraph, default=None
+        The neighbor graph from which the operator was built.
+    zero_weight_cause : Disconnection, optional
+        What the warning says if weights of edges vanish.
+    remedy : str, default="raise n_neighbors"
+        What the warning recommends if the graph is disconnected.
+
+    Returns
+    -------
+    list of arrays
+        Rows of each component, the largest first.
+
+    Raises
+    ------
+    ValueError
+        If no two points are connected.
+
+    See Also
+    --------
+    connected_graph : joins the components of a graph.
+    PosedOnGraph : takes the components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import DisconnectedPolicy
+    >>> from manifoldry.spectral import operator_components
+    >>> path = np.eye(4, k=1) + np.eye(4, k=-1)
+    >>> operator_components(path, DisconnectedPolicy("separate"))
+    [array([0, 1, 2, 3])]
     """
     labels = coupled_components(A)
     count = labels.max() + 1
