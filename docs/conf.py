@@ -118,6 +118,7 @@ html_theme_options = {
     "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
+    "collapse_navigation": True,  # else every page lists the whole API reference
     "navigation_with_keys": False,
     "show_prev_next": True,
     "show_toc_level": 2,
