@@ -57,7 +57,7 @@ for ax, (name, (positions, novelty)) in zip(axes.flat, placed.items(), strict=Tr
 # to their own spacing. 1 is typical, and only 1 % of training rows exceed 2.
 
 fig, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
-for row, (name, (_, novelty)) in enumerate(placed.items()):
+for row, (_, novelty) in enumerate(placed.values()):
     ax.plot(novelty, np.full(40, row) + rng.uniform(-0.2, 0.2, 40), ".", alpha=0.7)
 ax.axvline(2, color="black", linewidth=1, linestyle="--")
 ax.set(yticks=range(len(new)), yticklabels=new, xlabel="novelty", xlim=(0, None))
