@@ -2,7 +2,7 @@
 Which shapes does a chain molecule take?
 ========================================
 
-You have no table, only a way to compare two objects. Here the objects are 600 shapes of a chain of
+You have no table, only a way to compare two objects. Here the objects are 800 shapes of a chain of
 five carbon atoms, and the distance between two shapes is how well one can be laid over the other.
 From these distances alone, the map finds the nine states that the two rotations of the chain have.
 """
@@ -15,7 +15,7 @@ from manifoldry.metrics import knn_accuracy
 from manifoldry.plotting import plot_embedding
 
 rng = np.random.default_rng(0)
-n = 600
+n = 800
 
 # %%
 # A chain of five atoms is rigid except for two torsion angles. Draw them at 500 kelvin from the
@@ -69,7 +69,7 @@ letter = np.where(abs(torsion) > np.deg2rad(120), "t", np.where(torsion > 0, "g+
 state = np.array([f"{first} {second}" for first, second in letter])
 
 fig, ax = plt.subplots(figsize=(8, 6), layout="constrained")
-plot_embedding(model, state, ax=ax, alpha=0.4, title="600 shapes of a chain", color_label="state")
+plot_embedding(model, state, ax=ax, alpha=0.4, title="800 shapes of a chain", color_label="state")
 for each in np.unique(state):
     members = np.flatnonzero(state == each)
     place = np.median(model.embedding_[members], axis=0)

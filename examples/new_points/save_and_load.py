@@ -30,7 +30,7 @@ X, X_new, y, y_new = train_test_split(data.data, diagnosis, test_size=60, random
 # Fit a pipeline, and save both of its steps in one file. ``facts`` are notes of your own that
 # travel with it.
 
-model = make_pipeline(StandardScaler(), manifoldry.TSNE(random_state=0)).fit(X)
+model = make_pipeline(StandardScaler(), manifoldry.Isomap(n_neighbors=15)).fit(X)
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "tumors.model"
 manifoldry.save(model, path, facts={"source": "scikit-learn, load_breast_cancer"})
