@@ -53,6 +53,8 @@ print(f"{inside.mean():.3f} of the new points are within their radius")
 # Is nine of ten a promise? Repeat the experiment with new data, for several values of ``coverage``:
 
 fig, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
+ax.plot([0.45, 1], [0.45, 1], color="gray", linewidth=1)
+ax.set(xlabel="coverage requested", ylabel="new points within their radius")
 for wanted in (0.5, 0.7, 0.8, 0.9, 0.95):
     for _ in range(6):
         repeat = ConformalInverse(Isomap(n_components=1, n_neighbors=10), coverage=wanted)
@@ -61,8 +63,6 @@ for wanted in (0.5, 0.7, 0.8, 0.9, 0.95):
         back, radius, _ = repeat.inverse_with_radius(repeat.transform(X_test))
         covered = np.mean(np.linalg.norm(back - X_test, axis=1) <= radius)
         ax.plot(wanted, covered, ".", color="tab:blue", alpha=0.6)
-ax.plot([0.45, 1], [0.45, 1], color="gray", linewidth=1)
-ax.set(xlabel="coverage requested", ylabel="new points within")
 
 # %%
 # The observed fractions scatter around the requested ones, since the radii are determined by the

@@ -23,7 +23,9 @@ X, X_new = train_test_split(X, train_size=800, random_state=0, stratify=y)
 
 isomap = Isomap(n_neighbors=12).fit(X)
 fig, ax = plt.subplots(figsize=(8, 7), layout="constrained")
-plot_inverse_grid(isomap, "silver", image_shape=(8, 8), ax=ax, title="Isomap of the digits 0 to 5")
+ax = plot_inverse_grid(
+    isomap, "silver", image_shape=(8, 8), ax=ax, title="Isomap of the digits 0 to 5"
+)
 
 # %%
 # Each digit has a region. The images also say what changes inside a region, such as the slant of
@@ -34,7 +36,7 @@ plot_inverse_grid(isomap, "silver", image_shape=(8, 8), ax=ax, title="Isomap of 
 
 tsne = TSNE(random_state=0).fit(X)
 fig, ax = plt.subplots(figsize=(8, 7), layout="constrained")
-plot_inverse_grid(
+ax = plot_inverse_grid(
     tsne, "silver", image_shape=(8, 8), n_images=24, ax=ax, title="t-SNE of the same digits"
 )
 

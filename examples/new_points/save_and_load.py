@@ -32,8 +32,8 @@ X, X_new, y, y_new = train_test_split(data.data, diagnosis, test_size=60, random
 
 model = make_pipeline(StandardScaler(), manifoldry.Isomap(n_neighbors=15)).fit(X)
 folder = tempfile.TemporaryDirectory()
-path = Path(folder.name) / "tumors.model"
-manifoldry.save(model, path, facts={"source": "scikit-learn, load_breast_cancer"})
+facts = {"source": "scikit-learn, load_breast_cancer"}
+path = manifoldry.save(model, Path(folder.name) / "tumors.model", facts=facts)
 
 # %%
 # Your colleague loads the file, and places 60 tumors that the model has not seen (white circles).
@@ -42,7 +42,7 @@ loaded = manifoldry.load(path)
 placed = loaded.transform(X_new)
 
 fig, ax = plt.subplots(figsize=(8, 5.5), layout="constrained")
-plot_embedding(
+ax = plot_embedding(
     loaded[-1], y, ax=ax, new_embedding=placed, title="509 tumors, and 60 new ones on their map"
 )
 

@@ -56,7 +56,7 @@ for ax, (name, rows) in zip(axes, ways.items(), strict=True):
 # Straight in the pixels, nothing turns: one face fades out while the other fades in.
 
 fig, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
-plot_walk(walk, model, "silver", ax=ax, title="the walk on the map of Isomap")
+ax = plot_walk(walk, model, "silver", ax=ax, title="the walk on the map of Isomap")
 
 # %%
 # The walk goes from face to face. It is much longer than the straight line, because the faces lie
