@@ -19,8 +19,8 @@ n = 800
 
 # %%
 # A chain of five atoms is rigid except for two torsion angles. Draw them at 500 kelvin from the
-# torsion potential of the TraPPE force field (in kelvin): three minima near -65°, 65° and 180°. The
-# two angles are drawn independently, which real molecules do only approximately.
+# torsion potential of the TraPPE force field (in kelvin): its minima are near -64°, 64° and 180°.
+# The two angles are drawn independently, which real molecules do only approximately.
 
 grid = np.linspace(-np.pi, np.pi, 3600, endpoint=False)
 potential = (
@@ -62,7 +62,7 @@ np.fill_diagonal(distances, 0)
 
 # %%
 # ``metric="precomputed"`` fits a model to distances. We name the states with letters from the
-# torsions, which the map has not seen: t (trans) near 180°, g+ and g- (gauche) near 65° and -65°.
+# torsions, which the map has not seen: t (trans) near 180°, g+ and g- (gauche) near 64° and -64°.
 
 model = TSNE(metric="precomputed", random_state=0).fit(distances)
 letter = np.where(abs(torsion) > np.deg2rad(120), "t", np.where(torsion > 0, "g+", "g-"))

@@ -65,7 +65,7 @@ ax.invert_yaxis()
 
 # %%
 # Noise, inverted and sideways images are all found. About half of the upside-down digits pass, some
-# of them because an upside-down 0, 1 or 8 is a digit again. Nearly all blends of two digits pass:
+# of them because an upside-down 0, 3 or 8 is a digit again. Nearly all blends of two digits pass:
 # they lie between digits, where a distance finds nothing unusual.
 #
 # May the unseen digits be used like the others? Predict the digit from the position on the map:
