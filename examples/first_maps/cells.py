@@ -44,8 +44,8 @@ counts = [np.sum(types == each) for each in cells.target_names]
 labels = [f"{each} ({n})" for each, n in zip(cells.target_names, counts, strict=True)]
 ax.set(yticks=np.arange(10), yticklabels=labels, xlim=(-0.02, 1.02))
 ax.set_xlabel("fraction of the five nearest cells that have the same type")
-ax.grid(axis="y", alpha=0.4)
 ax.legend()
+ax.grid(axis="y", alpha=0.4)
 
 # %%
 # In most rows the marks are close together: where a type is hard to recognize on a map, it is about

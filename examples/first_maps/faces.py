@@ -21,7 +21,7 @@ model = Isomap(n_components=3, n_neighbors=8).fit(faces.X)
 # Each row has 1024 pixels. The first two coordinates of the map, with some of the faces:
 
 fig, ax = plt.subplots(figsize=(9, 6.3), layout="constrained")
-plot_images(
+ax = plot_images(
     model,
     faces.images,
     "silver",

@@ -2,7 +2,7 @@
 Which shapes does a chain molecule take?
 ========================================
 
-You have no table, only a way to compare two objects. Here the objects are 600 shapes of a chain of
+You have no table, only a way to compare two objects. Here the objects are 800 shapes of a chain of
 five carbon atoms, and the distance between two shapes is how well one can be laid over the other.
 From these distances alone, the map finds the nine states that the two rotations of the chain have.
 """
@@ -15,12 +15,12 @@ from manifoldry.metrics import knn_accuracy
 from manifoldry.plotting import plot_embedding
 
 rng = np.random.default_rng(0)
-n = 600
+n = 800
 
 # %%
 # A chain of five atoms is rigid except for two torsion angles. Draw them at 500 kelvin from the
-# torsion potential of the TraPPE force field (in kelvin): three minima near -65°, 65° and 180°. The
-# two angles are drawn independently, which real molecules do only approximately.
+# torsion potential of the TraPPE force field (in kelvin): its minima are near -64°, 64° and 180°.
+# The two angles are drawn independently, which real molecules do only approximately.
 
 grid = np.linspace(-np.pi, np.pi, 3600, endpoint=False)
 potential = (
@@ -62,14 +62,14 @@ np.fill_diagonal(distances, 0)
 
 # %%
 # ``metric="precomputed"`` fits a model to distances. We name the states with letters from the
-# torsions, which the map has not seen: t (trans) near 180°, g+ and g- (gauche) near 65° and -65°.
+# torsions, which the map has not seen: t (trans) near 180°, g+ and g- (gauche) near 64° and -64°.
 
 model = TSNE(metric="precomputed", random_state=0).fit(distances)
 letter = np.where(abs(torsion) > np.deg2rad(120), "t", np.where(torsion > 0, "g+", "g-"))
 state = np.array([f"{first} {second}" for first, second in letter])
 
 fig, ax = plt.subplots(figsize=(8, 6), layout="constrained")
-plot_embedding(model, state, ax=ax, alpha=0.4, title="600 shapes of a chain", color_label="state")
+plot_embedding(model, state, ax=ax, alpha=0.4, title="800 shapes of a chain", color_label="state")
 for each in np.unique(state):
     members = np.flatnonzero(state == each)
     place = np.median(model.embedding_[members], axis=0)

@@ -19,7 +19,7 @@ cat = load_coil20(objects=[4])
 model = LaplacianEigenmaps(n_neighbors=4).fit(cat.X)
 
 fig, ax = plt.subplots(figsize=(8, 7), layout="constrained")
-plot_images(
+ax = plot_images(
     model,
     cat.images,
     cat.coordinates[:, 0],

@@ -14,8 +14,8 @@ from manifoldry import PCA, Isomap
 from manifoldry.plotting import plot_embedding
 
 # %%
-# Two parts turn at speeds without a common multiple: 0.5 and 0.22 turns per second. The sensor
-# reads a nonlinear mixture of both, with some noise, 20 times per second.
+# Two parts turn at 0.5 and about 0.22 turns per second, so that no state ever repeats exactly. The
+# sensor reads a nonlinear mixture of both, with some noise, 20 times per second.
 
 rng = np.random.default_rng(0)
 time = np.arange(0, 150, 0.05)
@@ -84,7 +84,7 @@ for ax, components, (name, angle) in zip(axes, [(0, 1), (2, 3)], true.items(), s
 # The recipe for other curves: cut pieces that cover a good part of the slowest movement, make a map
 # of the pieces, and look for rings. The pieces here span a bit more than half a turn of the slow
 # part. A ring is something that repeats, and its angle is a state of the machine that no single
-# reading shows. A piece that does not belong lies off the map:
-# :ref:`sphx_glr_gallery_new_points_unseen_digits.py` shows how to find it.
+# reading shows. To find a piece that does not belong, see
+# :ref:`sphx_glr_gallery_new_points_unseen_digits.py`.
 # :ref:`sphx_glr_gallery_first_maps_rotating_object.py` has a ring in images, and :doc:`/choosing`
 # is about the number of coordinates.

@@ -36,8 +36,8 @@ themes = {
 theme = np.full(len(words), None)
 for name, word in themes.items():
     theme[similarity[words == word].ravel().argsort()[-21:]] = name
-ax = plot_embedding(model, theme, names=True, size=18, title="t-SNE of 2000 words")
-ax.figure.set_size_inches(8, 8)
+ax = plot_embedding(model, theme, names=True, size=12, title="t-SNE of 2000 words")
+ax.figure.set_size_inches(6.5, 6.5)
 
 # %%
 # The words of a theme lie together, although a few of each are elsewhere. A closer look at four
