@@ -2,9 +2,9 @@
 Do distances between clusters mean anything?
 ============================================
 
-For anyone who compares the sizes of clusters on a map, or says that two of them are related because
-they are close. Three clusters of known sizes and distances are mapped by three methods. PCA keeps
-both, t-SNE neither, and a Shepard diagram shows which case you have.
+For anyone who compares the sizes of clusters on a map, or says that two of them are related
+because they are close. Three clusters of known sizes and distances are mapped by three methods.
+PCA keeps both, t-SNE neither, and a Shepard diagram shows which case you have.
 """
 
 import matplotlib.pyplot as plt
@@ -22,10 +22,10 @@ X = np.vstack([rng.normal(c, s, (100, 10)) for c, s in zip(centers, spread, stri
 cluster = np.repeat(["A", "B", "C"], 100)
 
 # %%
-# Cluster C is four times as wide as A, and five times as far from it as B is. PCA shows that, and so
-# does classical MDS, which gives the same map for Euclidean distances. The elastic embedding shows
-# that C is wider and farther, but not how much. t-SNE draws three clusters of the same size, evenly
-# spaced.
+# Cluster C is four times as wide as A, and five times as far from it as B is. PCA shows that,
+# and so does classical MDS, which gives the same map for Euclidean distances. The elastic
+# embedding shows that C is wider and farther, but not how much. t-SNE draws three clusters of
+# the same size, evenly spaced.
 
 models = {"PCA": PCA(2), "Elastic embedding": ElasticEmbedding(2), "t-SNE": TSNE(2, random_state=0)}
 maps = {name: model.fit_transform(X) for name, model in models.items()}
@@ -41,9 +41,9 @@ for name, Y in {"data": X, **maps}.items():
     print(f"{name:18} width of C / A: {width:.1f}   distance AC / AB: {far / near:.1f}")
 
 # %%
-# With real data the truth is not known, but a Shepard diagram needs only the data and the map. Each
-# pair of points has its distance in the data on one axis and its distance on the map on the other.
-# If the map keeps distances, the cloud is a narrow rising band.
+# With real data the truth is not known, but a Shepard diagram needs only the data and the map.
+# Each pair of points has its distance in the data on one axis and its distance on the map on the
+# other. If the map keeps distances, the cloud is a narrow rising band.
 
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for ax, (name, Y) in zip(axes, maps.items(), strict=True):
@@ -53,10 +53,10 @@ plt.show()
 
 # %%
 # The titles have the rank correlation. It looks respectable for every map, since pairs in one
-# cluster are nearer than pairs in two on all of them. The shape says more. On the t-SNE map pairs
-# within A and pairs within C, the two clouds at the bottom, have the same distances, although the
-# latter are several times as far apart in the data. The pairs of A and B have the same distances as
-# those of B and C.
+# cluster are nearer than pairs in two on all of them. The shape says more. On the t-SNE map
+# pairs within A and pairs within C, the two clouds at the bottom, have the same distances,
+# although the latter are several times as far apart in the data. The pairs of A and B have the
+# same distances as those of B and C.
 #
 # Read groups from t-SNE, and sizes and distances from PCA or MDS. :doc:`/iterative` compares the
 # iterative methods, :doc:`/trust` explains the diagram, and

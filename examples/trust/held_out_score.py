@@ -2,9 +2,10 @@
 How many neighbors, and how many coordinates?
 =============================================
 
-For anyone who tunes an embedding by eye. Every estimator has a ``score``: the part of the variance of
-unseen data that ``inverse_transform`` reconstructs from their coordinates. So ``GridSearchCV`` works,
-but the best score is the wrong one to take. A simple rule finds the right candidate.
+For anyone who tunes an embedding by eye. Every estimator has a ``score``: the part of the
+variance of unseen data that ``inverse_transform`` reconstructs from their coordinates. So
+``GridSearchCV`` works, but the best score is the wrong one to take. A simple rule finds the
+right candidate.
 """
 
 import warnings
@@ -21,9 +22,10 @@ from manifoldry.plotting import plot_embedding
 X, truth = make_s_curve(300, noise=0.02, random_state=0)
 
 # %%
-# The data are a sheet bent into an S, so two coordinates are right. The grid contains values that are
-# too small and too large on purpose: their graphs are disconnected or have short circuits, and the
-# warnings about it are switched off. Folds are shuffled, since data are often sorted.
+# The data are a sheet bent into an S, so two coordinates are right. The grid contains values
+# that are too small and too large on purpose: their graphs are disconnected or have short
+# circuits, and the warnings about it are switched off. Folds are shuffled, since data are often
+# sorted.
 
 
 def fewest_coordinates(results, tolerance=0.01):
@@ -46,10 +48,10 @@ search = GridSearchCV(
 scores = search.cv_results_["mean_test_score"].reshape(3, -1)
 
 # %%
-# The best score belongs to three coordinates and many neighbors. That graph connects the layers of
-# the S, and three coordinates of three-dimensional data can always reproduce them: a useless map with
-# a nearly perfect score. The rule takes the fewest coordinates whose score is within 0.01, or one
-# standard error, of the best.
+# The best score belongs to three coordinates and many neighbors. That graph connects the layers
+# of the S, and three coordinates of three-dimensional data can always reproduce them: a useless
+# map with a nearly perfect score. The rule takes the fewest coordinates whose score is within
+# 0.01, or one standard error, of the best.
 
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
 for n_components, row in zip([1, 2, 3], scores, strict=True):
@@ -67,10 +69,11 @@ plt.show()
 print("the rule chooses", chosen)
 
 # %%
-# The middle map has the first two of the three coordinates: the S seen from the side. The right one is
-# the flat sheet. Color is the true position along the S.
+# The middle map has the first two of the three coordinates: the S seen from the side. The right
+# one is the flat sheet. Color is the true position along the S.
 #
-# The score does not see everything. It cannot tell a map from a bent version of it, and the folds have
-# fewer points than the data, so it may ask for too few neighbors. Check the chosen map with
-# ``metrics.coranking`` or ``metrics.trustworthiness`` on all points, and the graph as in
-# :ref:`sphx_glr_gallery_trust_short_circuits.py`. :doc:`/choosing` tests the rule on ten data sets.
+# The score does not see everything. It cannot tell a map from a bent version of it, and the
+# folds have fewer points than the data, so it may ask for too few neighbors. Check the chosen
+# map with ``metrics.coranking`` or ``metrics.trustworthiness`` on all points, and the graph as
+# in :ref:`sphx_glr_gallery_trust_short_circuits.py`. :doc:`/choosing` tests the rule on ten data
+# sets.

@@ -20,9 +20,10 @@ from manifoldry.plotting import plot_embedding
 X, y = load_digits(return_X_y=True, as_frame=True)
 
 # %%
-# Parameters of a step have the name of the step in front, as always in scikit-learn. In every fold,
-# the embedding is fitted to the training part only, and ``transform`` places the rest. The folds are
-# shuffled: the digits are sorted by writer, and unshuffled folds would have unseen writers.
+# Parameters of a step have the name of the step in front, as always in scikit-learn. In every
+# fold, the embedding is fitted to the training part only, and ``transform`` places the rest. The
+# folds are shuffled: the digits are sorted by writer, and unshuffled folds would have unseen
+# writers.
 
 sizes = [1, 2, 3, 4, 6, 8, 12, 16]
 folds = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -37,8 +38,8 @@ for embedding in (PCA(), LaplacianEigenmaps()):
 pixels = cross_val_score(make_pipeline(MinMaxScaler(), classifier), X, y, cv=folds).mean()
 
 # %%
-# Laplacian eigenmaps need fewer coordinates than PCA for the same accuracy. The maps show what a third
-# and a fourth coordinate add: they separate digits that overlap in the first two.
+# Laplacian eigenmaps need fewer coordinates than PCA for the same accuracy. The maps show what a
+# third and a fourth coordinate add: they separate digits that overlap in the first two.
 
 best = searches["LaplacianEigenmaps"].best_estimator_
 coordinates = best[:-1].transform(X)
@@ -62,7 +63,7 @@ print(f"all pixels: {pixels:.3f}")
 print(coordinates.iloc[:3, :3].round(3))
 
 # %%
-# A nonlinear embedding pays off if coordinates must be few: three of them classify as well as six
-# or more principal components. If you can afford 16, PCA is as good and simpler. For data with few
-# labels see :doc:`/choosing`; to choose the number without labels,
+# A nonlinear embedding pays off if coordinates must be few: three of them classify as well as
+# six or more principal components. If you can afford 16, PCA is as good and simpler. For data
+# with few labels see :doc:`/choosing`; to choose the number without labels,
 # :ref:`sphx_glr_gallery_trust_held_out_score.py`.

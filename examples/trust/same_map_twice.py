@@ -3,8 +3,9 @@ Would half the data give the same map?
 ======================================
 
 For anyone who shows a map of a sample and wonders how much of it is chance.
-:func:`~manifoldry.metrics.stability` refits on parts of the data, aligns the maps and says how far
-each point moves. On the digits the maps of PCA and t-SNE mostly hold, and that of Isomap does not.
+:func:`~manifoldry.metrics.stability` refits on parts of the data, aligns the maps and says how
+far each point moves. On the digits the maps of PCA and t-SNE mostly hold, and that of Isomap
+does not.
 """
 
 import matplotlib.pyplot as plt
@@ -19,10 +20,11 @@ X, digits = X[:400], digits[:400]
 models = {"PCA": PCA(2), "t-SNE": TSNE(2, random_state=0), "Isomap": Isomap(2)}
 
 # %%
-# Each method is fitted to all rows and to three random halves; ``transform`` places the rows that were
-# left out. A map may be turned, reflected or scaled without a change in meaning, so each refit is
-# first aligned with the full map (as ``metrics.procrustes`` does for any two maps of the same points).
-# Right: the distance that points move, in units of the spread of the map; from 0.7 on yellow.
+# Each method is fitted to all rows and to three random halves; ``transform`` places the rows
+# that were left out. A map may be turned, reflected or scaled without a change in meaning, so
+# each refit is first aligned with the full map (as ``metrics.procrustes`` does for any two maps
+# of the same points). Right: the distance that points move, in units of the spread of the map;
+# from 0.7 on yellow.
 
 fig, axes = plt.subplots(3, 3, figsize=(10, 8.6), layout="constrained")
 for row, (name, model) in zip(axes, models.items(), strict=True):
@@ -36,11 +38,11 @@ for row, (name, model) in zip(axes, models.items(), strict=True):
 plt.show()
 
 # %%
-# t-SNE places the groups anew, but the same points form them. Isomap does worse, although it is the
-# method with the convex problem: the digits are nearly separate groups, connected by few edges, and
-# without some of these edges every path between two groups has another length. Half of the data is a
+# t-SNE places the groups anew, but the same points form them. Isomap does worse, although it has
+# no local minima: the digits are nearly separate groups, connected by few edges, and without
+# some of these edges every path between two groups has another length. Half of the data is a
 # hard test, and three refits are few; by default ``stability`` makes 20 refits to 80 percent.
 #
-# If a map moves, report what stays: the groups, or the order along a direction. :doc:`/trust` explains
-# the verdict and its thresholds. A map can be stable and wrong; where it is wrong is the subject of
-# :ref:`sphx_glr_gallery_trust_where_to_trust.py`.
+# If a map moves, report what stays: the groups, or the order along a direction. :doc:`/trust`
+# explains the verdict and its thresholds. A map can be stable and wrong; where it is wrong is
+# the subject of :ref:`sphx_glr_gallery_trust_where_to_trust.py`.

@@ -3,8 +3,8 @@ Where on this map can I trust what I see?
 =========================================
 
 For anyone who has a map, by whatever package, and is about to read it. Here are two maps of the
-digits by scikit-learn; :func:`~manifoldry.assess` compares each point's neighbors on the map with
-its neighbors in the data, and shows which points have the wrong company.
+digits by scikit-learn; :func:`~manifoldry.assess` compares each point's neighbors on the map
+with its neighbors in the data, and shows which points have the wrong company.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ found = {name: assess(X, Y, digits, random_state=0) for name, Y in maps.items()}
 # middle of its class.
 #
 # On the PCA map only the rim can be trusted: in the middle, classes overlap and neighbors mean
-# little. The t-SNE map can be believed nearly everywhere. Its few dark points lie between groups, where one is tempted to see
-# a transition from one digit to another.
+# little. The t-SNE map can be believed nearly everywhere. Its few dark points lie between
+# groups, where one is tempted to see a transition from one digit to another.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 for ax, (name, Y) in zip(axes, maps.items(), strict=True):
@@ -51,8 +51,8 @@ print(found["t-SNE"].summary.replace(". ", ".\n"))
 # %%
 # All panels: the two above say which points to trust and which regions are drawn larger than
 # others. The two below say for which sizes of neighborhoods the map is better than PCA, and how
-# distances on the map relate to distances in the data. Of neighborhoods of several
-# hundred points, PCA keeps more than t-SNE.
+# distances on the map relate to distances in the data. Of neighborhoods of several hundred
+# points, PCA keeps more than t-SNE.
 
 _ = plot_assessment(found["t-SNE"])
 plt.show()
