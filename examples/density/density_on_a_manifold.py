@@ -25,8 +25,8 @@ X, X_new = X[:200], X[200:]
 # -----------------------------
 # The kernel density gives every point a round Gaussian, whose width is chosen by cross-validation.
 # ``ManifoldParzen`` stretches each Gaussian along the neighbors of its point, and chooses its
-# parameters by itself. ``MixtureOfFactorAnalyzers`` has ten Gaussians instead of 200. Brightness is
-# the log density.
+# parameters by itself. ``MixtureOfFactorAnalyzers`` has ten Gaussians instead of 200. Brightness
+# is the log density.
 
 widths = {"bandwidth": np.geomspace(0.1, 3, 20)}
 densities = {
@@ -69,6 +69,6 @@ for ax, (name, points) in zip(axes, samples.items(), strict=True):
 plt.show()
 
 # %%
-# Compare densities by ``score`` on data that they have not seen, never by eye. A sample from a density
-# can also be embedded in place of the data: see :ref:`sphx_glr_gallery_density_embed_a_density.py`.
-# :doc:`/mathematics` has the formulas.
+# Compare densities by ``score`` on data that they have not seen, never by eye. A sample from a
+# density can also be embedded in place of the data: see
+# :ref:`sphx_glr_gallery_density_embed_a_density.py`. :doc:`/mathematics` has the formulas.

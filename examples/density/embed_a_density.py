@@ -2,9 +2,10 @@
 Few points: embed a density instead?
 ====================================
 
-With few points, the accidents of the sample show in every map: holes appear where no point happened
-to fall. ``FromDensity`` estimates a smooth density, draws ten times as many points from it, and
-embeds those. It improves the maps of one of the two data sets below, and ruins those of the other.
+With few points, the accidents of the sample show in every map: holes appear where no point
+happened to fall. ``FromDensity`` estimates a smooth density, draws ten times as many points from
+it, and embeds those. It improves the maps of one of the two data sets below, and ruins those of
+the other.
 """
 
 import warnings
@@ -33,9 +34,9 @@ def ring(n, seed):
 # The left column has 60 points (colored) and draws from their density (gray). The other columns
 # show 400 new points, placed by Isomap of the 60 points and by Isomap of the draws.
 #
-# Isomap of 60 points sees holes in the sheet, which are gone in the map of the density. In the ring,
-# a few draws fall into the gap. Isomap measures distances along the draws, so they close the ring:
-# its map of the draws is bent, while that of the points is straight.
+# Isomap of 60 points sees holes in the sheet, which are gone in the map of the density. In the
+# ring, a few draws fall into the gap. Isomap measures distances along the draws, so they close the
+# ring: its map of the draws is bent, while that of the points is straight.
 
 plain, smooth = Isomap(n_neighbors=8), FromDensity(Isomap(n_neighbors=8), random_state=0)
 fig, axes = plt.subplots(2, 3, figsize=(10, 5.6), layout="constrained")
@@ -52,9 +53,10 @@ for row, make in zip(axes, (sheet, ring), strict=True):
 # %%
 # Is that luck?
 # -------------
-# Eight samples of 60 points each. The error is the difference from Isomap of 1500 points, after the
-# best rotation, shift and scaling: 0 is the same map, 1 an unrelated one. Isomap looks for edges that
-# shorten many distances, and warns of the closed ring in some of the samples, not in all of them.
+# Eight samples of 60 points each. The error is the difference from Isomap of 1500 points, after
+# the best rotation, shift and scaling: 0 is the same map, 1 an unrelated one. Isomap looks for
+# edges that shorten many distances, and warns of the closed ring in some of the samples, not in
+# all of them.
 
 for make in (sheet, ring):
     new = make(400, seed=100)
@@ -67,7 +69,7 @@ for make in (sheet, ring):
 plt.show()
 
 # %%
-# A density fills holes, those of the sample as well as those of the data. Use it if you know that the
-# data are one piece, compare with the estimator alone, and look at the draws first:
-# :ref:`sphx_glr_gallery_density_density_on_a_manifold.py` shows how. :doc:`/trust` has more tests of
-# a map of few points.
+# A density fills holes, those of the sample as well as those of the data. Use it if you know that
+# the data are one piece, compare with the estimator alone, and look at the draws first:
+# :ref:`sphx_glr_gallery_density_density_on_a_manifold.py` shows how. :doc:`/trust` has more tests
+# of a map of few points.

@@ -2,9 +2,9 @@
 Which optimizer needs the fewest evaluations?
 =============================================
 
-Every optimizer of manifoldry works with every iterative method. This example minimizes the objective
-of SNE for handwritten digits from one start with four optimizers. It counts evaluations of the
-objective, since seconds depend on the machine.
+Every optimizer of manifoldry works with every iterative method. This example minimizes the
+objective of SNE for handwritten digits from one start with four optimizers. It counts evaluations
+of the objective, since seconds depend on the machine.
 """
 
 import warnings
@@ -61,6 +61,6 @@ axes = plot_grid(models, y, color_label="digit")
 plt.show()
 
 # %%
-# The order is not the same for every objective and every start, which is why methods have different
-# defaults. :doc:`/iterative` has a table of nine optimizers for nine problems, ten seeds each.
-# :func:`~manifoldry.plotting.plot_trace` draws the curve of a single model.
+# The order is not the same for every objective and every start, which is why methods have
+# different defaults. :doc:`/iterative` has a table of nine optimizers for nine problems, ten seeds
+# each. :func:`~manifoldry.plotting.plot_trace` draws the curve of a single model.

@@ -2,8 +2,8 @@
 How does t-SNE find its clusters?
 =================================
 
-A map of t-SNE appears at once, and it is hard to see why it looks as it does. A callback records the
-map during the search. The pictures show that the arrangement of the clusters is decided early,
+A map of t-SNE appears at once, and it is hard to see why it looks as it does. A callback records
+the map during the search. The pictures show that the arrangement of the clusters is decided early,
 while the attraction is still exaggerated.
 """
 
@@ -39,8 +39,8 @@ axes = plot_grid(maps | {"the end": model}, y, color_label="digit")
 # --------------------------------
 # Left: how far the centers of the ten digits are from their final places, after the best rotation,
 # shift and scaling. Most of the way is done before the exaggeration ends (dotted line). Right: the
-# objective. It jumps where the factor changes, because it then is another objective; the labels are
-# one over the factor.
+# objective. It jumps where the factor changes, because it then is another objective; the labels
+# are one over the factor.
 
 final = np.array([model.embedding_[y == digit].mean(axis=0) for digit in range(10)])
 errors = []

@@ -37,10 +37,10 @@ dots = ax.plot(*aligned.aligned[model.landmarks_].T, "k.")
 # %%
 # How many are enough?
 # --------------------
-# For data of 2000 points all pairs can still be used, and the maps with landmarks are compared with
-# that exact map: 0 is the same, 1 unrelated. A roll needs ten or twenty landmarks. Handwritten digits
-# have no simple shape, and the geodesic distances do not fit in two dimensions: a map with few
-# landmarks is another map.
+# For data of 2000 points all pairs can still be used, and the maps with landmarks are compared
+# with that exact map: 0 is the same, 1 unrelated. A roll needs ten or twenty landmarks.
+# Handwritten digits have no simple shape, and the geodesic distances do not fit in two dimensions:
+# a map with few landmarks is another map.
 
 data = {"roll": make_swiss_roll(2000, random_state=0).X, "digits": load_digits().data}
 counts = (5, 10, 30, 100, 300)
@@ -57,7 +57,7 @@ ax = plot_learning_curve(curves, ax=ax, log="xy", xlabel="landmarks", ylabel=lab
 plt.show()
 
 # %%
-# A few hundred landmarks are a safe choice, and cost little: memory and time grow with the number of
-# points times the number of landmarks. To see whether they suffice for your data, double them and
-# compare the two maps with :func:`~manifoldry.metrics.procrustes`. See :doc:`/scale` for times and
-# memory of up to a million points.
+# A few hundred landmarks are a safe choice, and cost little: memory and time grow with the number
+# of points times the number of landmarks. To see whether they suffice for your data, double them
+# and compare the two maps with :func:`~manifoldry.metrics.procrustes`. See :doc:`/scale` for times
+# and memory of up to a million points.
