@@ -46,8 +46,8 @@ def shift_distance(a, b):
     return np.sqrt(max(a @ a + b @ b - 2 * overlap, 0))
 
 
-graph = NeighborGraph.build(X, 8, metric=shift_distance)
-plain, shifted = Isomap(n_neighbors=8).fit(X), Isomap().fit(graph)
+graph = NeighborGraph.build(X, 6, metric=shift_distance)
+plain, shifted = Isomap(n_neighbors=6).fit(X), Isomap().fit(graph)
 
 # %%
 # With the Euclidean metric the map is a ring, and the position on it is the phase: true, and of no
@@ -90,8 +90,7 @@ plot_embedding(model, gap[:240], ax=axes[0], color_label="gap", new_embedding=pl
 for number, (at, curve) in enumerate(zip(places, model.inverse_transform(places), strict=True)):
     axes[0].annotate(number + 1, at, xytext=(0, 8), textcoords="offset points", fontsize=14)
     axes[1].plot(time, curve - 1.2 * number, color="black", linewidth=1)
-    axes[1].text(1.02, -1.2 * number, number + 1)
-axes[1].set(title="decoded curves", xlabel="time", yticks=[])
+axes[1].set(title="decoded curves", xlabel="time", yticks=(0, -1.2, -2.4), yticklabels=(1, 2, 3))
 plt.show()
 
 # %%
