@@ -34,9 +34,10 @@ def ring(n, seed):
 # The left column has 60 points (colored) and draws from their density (gray). The other columns
 # show 400 new points, placed by Isomap of the 60 points and by Isomap of the draws.
 #
-# Isomap of 60 points sees holes in the sheet, which are gone in the map of the density. In the
-# ring, a few draws fall into the gap. Isomap measures distances along the draws, so they close the
-# ring: its map of the draws is bent, while that of the points is straight.
+# Isomap of 60 points distorts the edges of the sheet and opens holes in it; the map of the draws
+# is more even. In the ring, a few draws fall into the gap. Isomap measures distances along the
+# draws, so they close the ring: its map of the draws is bent, while that of the points is
+# straight.
 
 plain, smooth = Isomap(n_neighbors=8), FromDensity(Isomap(n_neighbors=8), random_state=0)
 fig, axes = plt.subplots(2, 3, figsize=(10, 5.6), layout="constrained")

@@ -31,7 +31,7 @@ X, Y = images.reshape(len(images), -1), turned.reshape(len(images), -1)
 # %%
 # The transformation, further than it was seen
 # --------------------------------------------
-# Fifty pairs were left out. ``apply`` transforms one of their digits by any amount; below each
+# Fifty pairs were left out. ``apply`` transforms two of their digits by any amount; below each
 # result is the true rotation. Up to 45° they can hardly be told apart. At 90°, three times the
 # largest angle in the pairs, errors have grown to visible ripples.
 

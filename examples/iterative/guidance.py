@@ -56,8 +56,9 @@ for ax, (name, fits) in zip(axes, models.items(), strict=True):
 # %%
 # All ten starts
 # --------------
-# The rank correlation of coordinate and angle is one if the helix is unrolled. Each pair of dots
-# has the same start. Guidance solves some starts, does little for others, and spoils one.
+# The rank correlation of coordinate and angle is one if the helix is unrolled; above 0.98 it is
+# counted as such. Dots at the same number have the same start. Guidance solves some starts, does
+# little for others, and spoils one.
 
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for marker, (name, fits) in zip("osD", models.items(), strict=True):

@@ -62,7 +62,7 @@ print(f"the same embedding: {np.array_equal(continued.embedding_, whole.embeddin
 try:
     TSNE(perplexity=12, callback=Checkpoint(path)).fit(X)
 except ValueError as error:
-    print(error)
+    print(str(error).split(": ", 1)[1])
 plt.show()
 
 # %%

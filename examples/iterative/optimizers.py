@@ -36,8 +36,8 @@ models = {
 
 # %%
 # The curves show by how much the value is above the lowest that any of them has found. The two
-# methods with the spectral filter fall faster from the fifth evaluation on. L-BFGS alone stops
-# early, in a local minimum that is a few percent higher.
+# methods with the spectral filter are ahead after about ten evaluations. L-BFGS alone stops early,
+# in a local minimum that is a few percent higher.
 
 best = min(model.loss_ for model in models.values())
 curves = {
