@@ -23,8 +23,8 @@ images = coil.X.reshape(-1, 128, 128)[:, ::3, ::3]
 # -----------------------
 # The color is the object, and a gray line joins each view to the next one. In the map of t-SNE the
 # two cars (red and orange) are strips: long lines lead from their ends across the map, where it
-# has cut the loops. In the elastic embedding the same loops are closed. Both maps place one
-# object inside the loop of another, which a map of two dimensions can hardly avoid.
+# has cut the loops. In the elastic embedding the same loops are closed. Both maps place one object
+# inside the loop of another, which a map of two dimensions can hardly avoid.
 
 models = {"t-SNE": TSNE(perplexity=20), "elastic embedding": ElasticEmbedding(perplexity=20)}
 fig, axes = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
@@ -56,7 +56,7 @@ for name, model in models.items():
 plt.show()
 
 # %%
-# For clusters alone use t-SNE: it separates the objects more clearly, and its nearest neighbors are
-# more trustworthy. If the shape within a cluster matters (a cycle, a trajectory, a sheet) look at
-# the elastic embedding as well. See :doc:`/iterative` for a table of both over six data sets, and
-# :ref:`sphx_glr_gallery_iterative_unfolding_film.py` for how it comes about.
+# For clusters alone use t-SNE: it separates the objects more clearly, and its nearest neighbors
+# are more trustworthy. If the shape within a cluster matters (a cycle, a trajectory, a sheet) look
+# at the elastic embedding as well. See :doc:`/iterative` for a table of both over six data sets,
+# and :ref:`sphx_glr_gallery_iterative_unfolding_film.py` for how it comes about.

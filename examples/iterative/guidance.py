@@ -3,9 +3,9 @@ Can spectral guidance rescue a random start?
 ============================================
 
 A random start places neighbors far apart, and an iterative method may never bring them together
-again. Memisevic and Hinton proposed to smooth the gradient over neighbors at first. Here UKR unrolls
-a noisy helix from ten random starts, without and with that guidance: it helps, and a good start
-helps more.
+again. Memisevic and Hinton proposed to smooth the gradient over neighbors at first. Here UKR
+unrolls a noisy helix from ten random starts, without and with that guidance: it helps, and a good
+start helps more.
 """
 
 import matplotlib.pyplot as plt
@@ -56,8 +56,9 @@ for ax, (name, fits) in zip(axes, models.items(), strict=True):
 # %%
 # All ten starts
 # --------------
-# The rank correlation of coordinate and angle is one if the helix is unrolled. Each pair of dots
-# has the same start. Guidance solves some starts, does little for others, and spoils one.
+# The rank correlation of coordinate and angle is one if the helix is unrolled; above 0.98 it is
+# counted as such. Dots at the same number have the same start. Guidance solves some starts, does
+# little for others, and spoils one.
 
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for marker, (name, fits) in zip("osD", models.items(), strict=True):
@@ -71,4 +72,5 @@ plt.show()
 # %%
 # Guidance is for starts that you cannot improve. Where the default start is possible, prefer it:
 # :doc:`/iterative` has the study over methods and starts, and
-# :ref:`sphx_glr_gallery_iterative_unfolding_film.py` shows a homotopy, which needs no start at all.
+# :ref:`sphx_glr_gallery_iterative_unfolding_film.py` shows a homotopy, which needs no start at
+# all.

@@ -2,9 +2,9 @@
 Interrupt a long fit and continue it later
 ==========================================
 
-A fit of many points takes minutes or hours, and laptops are closed and jobs are killed. This example
-watches a fit, stops it, and continues it from a file. The result is that of an uninterrupted fit,
-bit for bit.
+A fit of many points takes minutes or hours, and laptops are closed and jobs are killed. This
+example watches a fit, stops it, and continues it from a file. The result is that of an
+uninterrupted fit, bit for bit.
 """
 
 from pathlib import Path
@@ -26,8 +26,8 @@ path = Path(mkdtemp()) / "digits.npz"
 # Stop, then continue
 # -------------------
 # A ``Checkpoint`` is a callback that saves the state of the search in a file at intervals, after
-# Ctrl-C and after an error. Its ``function`` sees every step and may stop the fit by returning True.
-# Here it does so at step 45, as if somebody had closed the laptop. (An estimator with
+# Ctrl-C and after an error. Its ``function`` sees every step and may stop the fit by returning
+# True. Here it does so at step 45, as if somebody had closed the laptop. (An estimator with
 # ``verbose=True`` prints the same progress with the time left.)
 
 laptop = Checkpoint(path, function=lambda it: it.step.iteration == 45)
@@ -37,8 +37,8 @@ print(
 )
 
 # %%
-# The same script, run again, finds the file and goes on at the next step. The early map shows knots:
-# t-SNE was still in its first phase. The final one shows the digits.
+# The same script, run again, finds the file and goes on at the next step. The early map shows
+# knots: t-SNE was still in its first phase. The final one shows the digits.
 
 seen = []
 again = Checkpoint(path, function=lambda it: seen.append(it.step.iteration))
@@ -62,12 +62,12 @@ print(f"the same embedding: {np.array_equal(continued.embedding_, whole.embeddin
 try:
     TSNE(perplexity=12, callback=Checkpoint(path)).fit(X)
 except ValueError as error:
-    print(error)
+    print(str(error).split(": ", 1)[1])
 plt.show()
 
 # %%
-# Pass a ``Checkpoint`` to every fit that you would not like to repeat; by default it saves every five
-# minutes. To limit the time instead, pass an optimizer with ``Stopping(max_time=600)``: the fit
-# returns the embedding that it has reached after ten minutes, with ``converged_ = False``. See
+# Pass a ``Checkpoint`` to every fit that you would not like to repeat; by default it saves every
+# five minutes. To limit the time instead, pass an optimizer with ``Stopping(max_time=600)``: the
+# fit returns the embedding that it has reached after ten minutes, with ``converged_ = False``. See
 # :doc:`/scale` for what a checkpoint contains, and
 # :ref:`sphx_glr_gallery_iterative_start_from_a_model.py` for a first look at a sample.

@@ -25,10 +25,10 @@ X += 0.5 * rng.normal(size=X.shape)
 # One coordinate, one curve
 # -------------------------
 # ``UKR(1)`` has one coordinate, shown by color: the order of the points along the spiral.
-# ``inverse_transform`` of the coordinates is the black curve. With the default ``density_floor`` of
-# 3 the curve follows the noise where points are sparse. The parameter says how many other points
-# should be within reach of every point, so a larger value is a smoother curve, and a value that is
-# too large cuts bends.
+# ``inverse_transform`` of the coordinates is the black curve. With the default ``density_floor``
+# of 3 the curve follows the noise where points are sparse. The parameter says how many other
+# points should be within reach of every point, so a larger value is a smoother curve, and a value
+# that is too large cuts bends.
 
 models = {f"density_floor={floor}": UKR(1, density_floor=floor).fit(X) for floor in (3, 10, 30)}
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
@@ -42,8 +42,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # The error on the data misleads
 # ------------------------------
 # Here the true curve is known. Points that are predicted from all others (the leave-one-out error)
-# favor the wiggly curve, but the curve with ``density_floor=10`` is closer to the truth: it removes
-# most of the noise. With 30 the curve cuts the inner bends.
+# favor the wiggly curve, but the curve with ``density_floor=10`` is closer to the truth: it
+# removes most of the noise. With 30 the curve cuts the inner bends.
 
 from_truth = cdist(X, truth).min(axis=1).mean()
 print(f"{'data':17}  distance from the true curve {from_truth:.2f}")

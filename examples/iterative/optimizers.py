@@ -2,9 +2,9 @@
 Which optimizer needs the fewest evaluations?
 =============================================
 
-Every optimizer of manifoldry works with every iterative method. This example minimizes the objective
-of SNE for handwritten digits from one start with four optimizers. It counts evaluations of the
-objective, since seconds depend on the machine.
+Every optimizer of manifoldry works with every iterative method. This example minimizes the
+objective of SNE for handwritten digits from one start with four optimizers. It counts evaluations
+of the objective, since seconds depend on the machine.
 """
 
 import warnings
@@ -36,8 +36,8 @@ models = {
 
 # %%
 # The curves show by how much the value is above the lowest that any of them has found. The two
-# methods with the spectral filter fall faster from the fifth evaluation on. L-BFGS alone stops
-# early, in a local minimum that is a few percent higher.
+# methods with the spectral filter are ahead after about ten evaluations. L-BFGS alone stops early,
+# in a local minimum that is a few percent higher.
 
 best = min(model.loss_ for model in models.values())
 curves = {
@@ -61,6 +61,6 @@ axes = plot_grid(models, y, color_label="digit")
 plt.show()
 
 # %%
-# The order is not the same for every objective and every start, which is why methods have different
-# defaults. :doc:`/iterative` has a table of nine optimizers for nine problems, ten seeds each.
-# :func:`~manifoldry.plotting.plot_trace` draws the curve of a single model.
+# The order is not the same for every objective and every start, which is why methods have
+# different defaults. :doc:`/iterative` has a table of nine optimizers for nine problems, ten seeds
+# each. :func:`~manifoldry.plotting.plot_trace` draws the curve of a single model.

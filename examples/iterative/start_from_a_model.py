@@ -2,9 +2,9 @@
 Embed a sample first, then all points in its places
 ===================================================
 
-Two maps of t-SNE of the same data rarely look alike, which is a nuisance if colleagues have learned
-the first one. ``init=model`` starts from a fitted model, even from one of a sample, so that every
-cluster keeps its place. Here a map of 300 digits becomes a map of 1200.
+Two maps of t-SNE of the same data rarely look alike, which is a nuisance if colleagues have
+learned the first one. ``init=model`` starts from a fitted model, even from one of a sample, so
+that every cluster keeps its place. Here a map of 300 digits becomes a map of 1200.
 """
 
 import matplotlib.pyplot as plt
@@ -39,8 +39,8 @@ for ax, (name, (model, digit)) in zip(axes, maps.items(), strict=True):
 # Does each digit keep its place?
 # -------------------------------
 # The positions of the 300 digits in the new maps are compared with those in the first one, after
-# the best rotation, shift and scaling: 0 is the same map, 1 an unrelated one. The divergence is the
-# objective of t-SNE, and lower is better.
+# the best rotation, shift and scaling: 0 is the same map, 1 an unrelated one. The divergence is
+# the objective of t-SNE, and lower is better.
 
 for name, model in {"from the 300": grown, "anew": anew}.items():
     error = procrustes(model.embedding_[part], sample).error
@@ -48,8 +48,8 @@ for name, model in {"from the 300": grown, "anew": anew}.items():
 plt.show()
 
 # %%
-# Both maps of all digits are equally good, but only the one that starts from the sample can be read
-# with the first one beside it. The map that starts anew is turned and mirrored, and its clusters
-# have other neighbors even after the best alignment. The recipe also serves when more data arrive,
-# or when a slow fit should be tried on a sample first: see :doc:`/scale` and :doc:`/iterative`. To
-# place new points without moving the old ones, use ``transform`` instead.
+# Both maps of all digits are equally good, but only the one that starts from the sample can be
+# read with the first one beside it. The map that starts anew is turned and mirrored, and its
+# clusters have other neighbors even after the best alignment. The recipe also serves when more
+# data arrive, or when a slow fit should be tried on a sample first: see :doc:`/scale` and
+# :doc:`/iterative`. To place new points without moving the old ones, use ``transform`` instead.

@@ -2,8 +2,8 @@
 How does t-SNE find its clusters?
 =================================
 
-A map of t-SNE appears at once, and it is hard to see why it looks as it does. A callback records the
-map during the search. The pictures show that the arrangement of the clusters is decided early,
+A map of t-SNE appears at once, and it is hard to see why it looks as it does. A callback records
+the map during the search. The pictures show that the arrangement of the clusters is decided early,
 while the attraction is still exaggerated.
 """
 
@@ -25,8 +25,7 @@ X, y = X[:1000], y[:1000]
 # The callback is called with the current embedding and the number of the step. In the first 120
 # steps the attraction is multiplied by a factor that decreases from 12 to 1 in six levels: the end
 # of each search is the start of the next, as in a homotopy. The map starts at two principal
-# components. Clusters contract to tight knots, which can still pass through each other, and the
-# knots expand when the factor is gone.
+# components. Clusters contract to tight knots, and the knots expand when the factor is gone.
 
 frames = {}
 watch = Callback(lambda it: frames.update({it.step.iteration: it.embedding.copy()}))
@@ -39,8 +38,8 @@ axes = plot_grid(maps | {"the end": model}, y, color_label="digit")
 # --------------------------------
 # Left: how far the centers of the ten digits are from their final places, after the best rotation,
 # shift and scaling. Most of the way is done before the exaggeration ends (dotted line). Right: the
-# objective. It jumps where the factor changes, because it then is another objective; the labels are
-# one over the factor.
+# objective. It jumps where the factor changes, because it then is another objective; the labels
+# are one over the factor.
 
 final = np.array([model.embedding_[y == digit].mean(axis=0) for digit in range(10)])
 errors = []
@@ -56,8 +55,8 @@ ax = plot_trace(model, ax=axes[1])
 plt.show()
 
 # %%
-# So where the clusters of a t-SNE lie is decided by the start and by the first hundred steps; the
-# rest settles details. That is why a start from principal components matters more than a long
-# search, and why distances between clusters say little. See :doc:`/iterative` for the defaults,
+# So where the clusters of a t-SNE lie is mostly decided by the start and by the first hundred
+# steps; the others settle details. If the arrangement matters to you, choose the start, not the
+# number of steps. See :doc:`/iterative` for the defaults,
 # :ref:`sphx_glr_gallery_iterative_unfolding_film.py` for a homotopy without any start, and
 # :ref:`sphx_glr_gallery_iterative_start_from_a_model.py` for a start that you choose.
