@@ -77,7 +77,7 @@ def short_circuits() -> None:
 def pieces() -> None:
     """Two sheets that are not connected, joined by one edge or embedded separately."""
     sheet = make_strip(300, aspect=3, random_state=0).X
-    other = np.column_stack([sheet[:, 1], sheet[:, 0]]) + [5.0, 0.0]  # turned by 90 degrees
+    other = sheet[:, ::-1] + [5.0, 0.0]  # turned by 90 degrees
     plane = np.vstack([sheet, other])
     X = np.column_stack([plane, np.sin(plane[:, 0])])
     order = np.concatenate([sheet[:, 0], sheet[:, 0]])
@@ -122,7 +122,11 @@ def outlier() -> None:
 def draw(name: str, maps: dict[str, Any], color: Any, **options: Any) -> None:
     """Draw maps side by side, at most 840 pixels wide, into docs/images."""
     panel = {2: 3.0, 3: 2.5, 4: 1.9}[len(maps)]
-    figure = plot_grid(maps, color, panel=panel, **options)[0].figure
+    save(plot_grid(maps, color, panel=panel, **options)[0].figure, name)
+
+
+def save(figure: Any, name: str) -> None:
+    """Write a figure into docs/images."""
     figure.savefig(IMAGES / f"{name}.png", dpi=110, facecolor="white", bbox_inches="tight")
 
 
