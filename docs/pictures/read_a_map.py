@@ -16,12 +16,12 @@ import matplotlib
 matplotlib.use("Agg")
 
 import numpy as np
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_digits, load_wine
 
-from manifoldry import PCA, TSNE, Isomap, LaplacianEigenmaps, NonRedundant
+from manifoldry import PCA, TSNE, Isomap, LaplacianEigenmaps, NonRedundant, assess
 from manifoldry.datasets import make_strip, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.metrics import knn_accuracy, procrustes, stability, unpredictability
+from manifoldry.metrics import knn_accuracy, procrustes, unpredictability
 from manifoldry.plotting import plot_grid
 
 IMAGES = Path(__file__).parent.parent / "images"
@@ -46,9 +46,12 @@ def noise() -> None:
         f"t-SNE, perplexity {p}": TSNE(perplexity=p, random_state=0).fit(X) for p in (3, 10, 30)
     }
     draw("read_noise", maps | {"PCA": PCA(2).fit(X)}, "#333333")
-    for p in (3, 30):
-        found = stability(TSNE(perplexity=p, random_state=0), X, n_resamples=5)
-        print(f"noise, perplexity {p}: variability {found.variability:.2f}, {found.verdict}")
+    digits = load_digits().data[:300]
+    shuffled = np.random.default_rng(0).permuted(digits, axis=0)
+    print_trust("noise, perplexity 3", X, TSNE(perplexity=3, random_state=0))
+    print_trust("noise, perplexity 30", X, TSNE(perplexity=30, random_state=0))
+    print_trust("digits", digits, TSNE(random_state=0))
+    print_trust("digits, columns shuffled", shuffled, TSNE(random_state=0))
 
 
 def sizes() -> None:
@@ -117,6 +120,12 @@ def outlier() -> None:
     wrong[0] *= 1000
     names = np.array(["first group", "second group"])[group]
     draw("read_outlier", {"PCA": PCA(2).fit(X), "one row × 1000": PCA(2).fit(wrong)}, names)
+
+
+def print_trust(name: str, X: Any, model: Any) -> None:
+    """Print how far neighbors on the map of a model are neighbors in the data."""
+    found = assess(X, model.fit(X)).metrics["trustworthiness"]
+    print(f"{name}: trustworthiness {found:.2f}")
 
 
 def draw(name: str, maps: dict[str, Any], color: Any, **options: Any) -> None:
