@@ -1,8 +1,8 @@
-"""The pictures of docs/start/reading-a-map.md: ``python docs/pictures/read_a_map.py``.
+"""The pictures of the pages in docs/start: ``python docs/pictures/read_a_map.py``.
 
-Each is one rule: the same data in a map that misleads and in one that does not, or what they really
-are. All data are generated or come with scikit-learn. The measures that the page quotes are
-printed. About a minute on one core.
+The first is that of the first map. Each other shows one rule: the same data in a map that misleads
+and in one that does not, or what they really are. All data are generated or come with
+scikit-learn. The measures that the pages quote are printed. About a minute on one core.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from manifoldry import PCA, TSNE, Isomap, LaplacianEigenmaps, NonRedundant, asse
 from manifoldry.datasets import make_strip, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics import knn_accuracy, procrustes, unpredictability
-from manifoldry.plotting import plot_grid
+from manifoldry.plotting import plot_grid, plot_images
 
 IMAGES = Path(__file__).parent.parent / "images"
 
@@ -30,6 +30,7 @@ IMAGES = Path(__file__).parent.parent / "images"
 def main() -> None:
     """Draw all pictures."""
     warnings.simplefilter("ignore", ManifoldryWarning)  # most of these maps are wrong on purpose
+    first_map()
     noise()
     sizes()
     short_circuits()
@@ -37,6 +38,13 @@ def main() -> None:
     repeated()
     units()
     outlier()
+
+
+def first_map() -> None:
+    """The map of docs/start/first-map.md, with images where there is room."""
+    digits = load_digits()
+    model = TSNE(random_state=0).fit(digits.data[:300])
+    save(plot_images(model, digits.images[:300], digits.target[:300]).figure, "read_first_map")
 
 
 def noise() -> None:
