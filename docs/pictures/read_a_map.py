@@ -1,8 +1,8 @@
-"""The pictures of docs/start/reading-a-map.md: ``python docs/pictures/read_a_map.py``.
+"""The pictures of the pages in docs/start: ``python docs/pictures/read_a_map.py``.
 
-Each is one rule: the same data in a map that misleads and in one that does not, or what they really
-are. All data are generated or come with scikit-learn. The measures that the page quotes are
-printed. About a minute on one core.
+The first is that of the first map. Each other shows one rule: the same data in a map that misleads
+and in one that does not, or what they really are. All data are generated or come with
+scikit-learn. The measures that the pages quote are printed. About a minute on one core.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import matplotlib
 matplotlib.use("Agg")
 
 import numpy as np
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_digits, load_wine
 
-from manifoldry import PCA, TSNE, Isomap, LaplacianEigenmaps, NonRedundant
+from manifoldry import PCA, TSNE, Isomap, LaplacianEigenmaps, NonRedundant, assess
 from manifoldry.datasets import make_strip, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.metrics import knn_accuracy, procrustes, stability, unpredictability
-from manifoldry.plotting import plot_grid
+from manifoldry.metrics import knn_accuracy, procrustes, unpredictability
+from manifoldry.plotting import plot_grid, plot_images
 
 IMAGES = Path(__file__).parent.parent / "images"
 
@@ -30,6 +30,7 @@ IMAGES = Path(__file__).parent.parent / "images"
 def main() -> None:
     """Draw all pictures."""
     warnings.simplefilter("ignore", ManifoldryWarning)  # most of these maps are wrong on purpose
+    first_map()
     noise()
     sizes()
     short_circuits()
@@ -39,6 +40,13 @@ def main() -> None:
     outlier()
 
 
+def first_map() -> None:
+    """The map of docs/start/first-map.md, with images where there is room."""
+    digits = load_digits()
+    model = TSNE(random_state=0).fit(digits.data[:300])
+    save(plot_images(model, digits.images[:300], digits.target[:300]).figure, "read_first_map")
+
+
 def noise() -> None:
     """One cloud without any structure, with three perplexities."""
     X = np.random.default_rng(0).normal(size=(300, 10))
@@ -46,9 +54,12 @@ def noise() -> None:
         f"t-SNE, perplexity {p}": TSNE(perplexity=p, random_state=0).fit(X) for p in (3, 10, 30)
     }
     draw("read_noise", maps | {"PCA": PCA(2).fit(X)}, "#333333")
-    for p in (3, 30):
-        found = stability(TSNE(perplexity=p, random_state=0), X, n_resamples=5)
-        print(f"noise, perplexity {p}: variability {found.variability:.2f}, {found.verdict}")
+    digits = load_digits().data[:300]
+    shuffled = np.random.default_rng(0).permuted(digits, axis=0)
+    print_trust("noise, perplexity 3", X, TSNE(perplexity=3, random_state=0))
+    print_trust("noise, perplexity 30", X, TSNE(perplexity=30, random_state=0))
+    print_trust("digits", digits, TSNE(random_state=0))
+    print_trust("digits, columns shuffled", shuffled, TSNE(random_state=0))
 
 
 def sizes() -> None:
@@ -77,7 +88,7 @@ def short_circuits() -> None:
 def pieces() -> None:
     """Two sheets that are not connected, joined by one edge or embedded separately."""
     sheet = make_strip(300, aspect=3, random_state=0).X
-    other = np.column_stack([sheet[:, 1], sheet[:, 0]]) + [5.0, 0.0]  # turned by 90 degrees
+    other = sheet[:, ::-1] + [5.0, 0.0]  # turned by 90 degrees
     plane = np.vstack([sheet, other])
     X = np.column_stack([plane, np.sin(plane[:, 0])])
     order = np.concatenate([sheet[:, 0], sheet[:, 0]])
@@ -119,10 +130,20 @@ def outlier() -> None:
     draw("read_outlier", {"PCA": PCA(2).fit(X), "one row × 1000": PCA(2).fit(wrong)}, names)
 
 
+def print_trust(name: str, X: Any, model: Any) -> None:
+    """Print how far neighbors on the map of a model are neighbors in the data."""
+    found = assess(X, model.fit(X)).metrics["trustworthiness"]
+    print(f"{name}: trustworthiness {found:.2f}")
+
+
 def draw(name: str, maps: dict[str, Any], color: Any, **options: Any) -> None:
     """Draw maps side by side, at most 840 pixels wide, into docs/images."""
     panel = {2: 3.0, 3: 2.5, 4: 1.9}[len(maps)]
-    figure = plot_grid(maps, color, panel=panel, **options)[0].figure
+    save(plot_grid(maps, color, panel=panel, **options)[0].figure, name)
+
+
+def save(figure: Any, name: str) -> None:
+    """Write a figure into docs/images."""
     figure.savefig(IMAGES / f"{name}.png", dpi=110, facecolor="white", bbox_inches="tight")
 
 
