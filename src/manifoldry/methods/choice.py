@@ -47,7 +47,7 @@ def default_method(X: Any, seed: int) -> MethodChoice:
 def choose_method(n: int, n_features: int, n_clusters: int, dimension: int | None) -> MethodChoice:
     """Isomap for a single curve or surface, t-SNE for other data, PCA for very few.
 
-    This is the table "Which method" of docs/concepts.md, as far as it can be decided from data:
+    This is the table "Which method" of docs/choose/index.md, as far as it can be decided from data:
     their shape, the number of connected components, and the dimension, None if too few rows
     differ to estimate it.
     """
