@@ -59,7 +59,7 @@ def modules(tmp_path_factory):
 def test_modules_have_at_most_forty_lines():
     added = {"adjacency", "commute_time", "cauchy_pca", "exponential", "t_elastic"}
     others = {"block_krylov", "local_weights", "nearest", "charbonnier", "raw_stress"}
-    assert set(MODULES) == added | others
+    assert set(MODULES) == added | others | {"metric_mds"}
     for name, code in MODULES.items():
         written = [line for line in code.splitlines() if line.strip()]
         assert len(written) <= 40, f"{name} has {len(written)} lines"
@@ -103,10 +103,23 @@ class TestRawStress:
             LBFGS(filter).minimize(objective, np.random.default_rng(1).normal(size=(12, 2)))
 
 
+def test_metric_mds_keeps_the_distances_of_training_and_new_points(modules):
+    X = np.random.default_rng(0).normal(size=(40, 2)) @ np.array([[1.0, 0, 0.5], [0, 1, -0.5]])
+    model = modules["metric_mds"].MetricMDS().fit(X[:30])
+    Y = np.vstack([model.embedding_, model.transform(X[30:])])
+    np.testing.assert_allclose(cdist(Y, Y), cdist(X, X), atol=1e-4)
+    roll = make_swiss_roll(100, random_state=0).X
+    model = modules["metric_mds"].MetricMDS().fit(roll)
+    start = modules["raw_stress"].RawStress(cdist(roll, roll)).value(mf.PCA(2).fit_transform(roll))
+    assert model.converged_
+    assert model.loss_ < 0.9 * start
+
+
 def test_every_method_passes_scikit_learn_s_checks(modules):
     check_estimator(modules["adjacency"].Adjacency())
     check_estimator(modules["cauchy_pca"].CauchyPCA())  # that of CommuteTime is on the page
     check_estimator(modules["t_elastic"].TElasticEmbedding(max_iter=3))
+    check_estimator(modules["metric_mds"].MetricMDS(max_iter=3))
     regressor = modules["local_weights"].LocalWeights()
     check_estimator(mf.LLE(extension=regressor, inverse=regressor))
     check_estimator(mf.LaplacianEigenmaps(eigen_solver=modules["block_krylov"].BlockKrylov()))

@@ -195,7 +195,7 @@ class UKR(IterativeEmbedder):
 
     _named_inverses = ("kernel_regression", "regression")
     _remedy = "pass a smaller n_components"
-    # Smaller tolerances lower the error but give no better embeddings: see docs/iterative.md.
+    # Smaller tolerances lower the error but not the quality: see docs/concepts/optimizers.md.
     _default_optimizer = LBFGS(
         SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, max_reference_size=10.0)
     )
