@@ -105,6 +105,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             stands for its ``X``, a pair ``(adata, key)`` for ``adata.obsm[key]``.
         y : ignored
             Present for API consistency.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         with self._replacing_fit(), threads_allowed(getattr(self, "n_jobs", None)):
             self._fit(X)
@@ -182,7 +187,20 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Compute the embedding of `X` and return it, an array (n_samples, n_components)."""
+        """Compute the embedding of `X` and return it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData
+            The data, as for :meth:`fit`.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            A copy of ``embedding_``.
+        """
         return self.fit(X).embedding_.copy()
 
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
@@ -201,7 +219,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Returns
         -------
-        array of shape (n_samples, n_components), and the distances if requested
+        array of shape (n_samples, n_components)
+            The coordinates; with `return_distance` a pair, with the distances second.
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
@@ -226,7 +245,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Returns
         -------
-        array of shape (n_samples,), in double precision
+        array of shape (n_samples,)
+            The distances, in double precision.
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
@@ -266,7 +286,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Returns
         -------
-        array of shape (n_samples, n_features), and the distances if requested
+        array of shape (n_samples, n_features)
+            The data; with `return_distance` a pair, with the distances second.
         """
         Z = self._check_coordinates(X)
         if self.inverse_ is None:
@@ -308,6 +329,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The training data, as passed to ``fit``.
+
+        Returns
+        -------
+        float
+            The largest deviation: 0 if the formula is exact at the training rows.
         """
         data = self._read_new(X)
         if data.shape[0] != len(self.embedding_):
@@ -325,6 +351,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         0 means that a coordinate is a function of those before it, 1 that it is unrelated to them;
         see :func:`manifoldry.metrics.unpredictability`. If some values are near 0, wrap this
         estimator in :class:`~manifoldry.NonRedundant`.
+
+        Returns
+        -------
+        array of shape (n_components,)
+            The fractions.
         """
         check_is_fitted(self)
         return coordinate_unpredictability(self.embedding_[self._embedded_rows])

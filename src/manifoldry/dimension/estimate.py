@@ -59,6 +59,14 @@ def estimate_dimension(
     Returns
     -------
     DimensionReport
+        The consensus, the estimate of each method, and reasons; ``print`` it for a table.
+
+    See Also
+    --------
+    manifoldry.dimension.two_nn, manifoldry.dimension.maximum_likelihood : by neighbor distances.
+    manifoldry.dimension.local_pca : by variances of neighborhoods.
+    manifoldry.dimension.scale_profile : the dimension at each scale.
+    manifoldry.metrics.kernel_loss : how many coordinates a spectral method supports.
 
     Examples
     --------

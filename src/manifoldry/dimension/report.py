@@ -37,6 +37,10 @@ class DimensionReport:
     n_samples, n_features : int
         Shape of the data; `n_features` is None if only a graph was given.
 
+    See Also
+    --------
+    manifoldry.estimate_dimension : computes it.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_swiss_roll

@@ -29,7 +29,9 @@ from manifoldry.util.typing import Array, RandomState
 
 @shared_docs
 class TSNE(NeighborEmbedder):
-    """t-SNE: match the joint probabilities of pairs, with a heavy-tailed kernel.
+    """T-distributed stochastic neighbor embedding (t-SNE).
+
+    Matches the joint probabilities of pairs, with a heavy-tailed kernel.
 
     Minimizes KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
     Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} in the embedding. Its heavy tails separate
@@ -119,6 +121,8 @@ class TSNE(NeighborEmbedder):
     --------
     SymmetricSNE : the same with a Gaussian kernel.
     ElasticEmbedding : preserves more of the global structure.
+    UKR : a smooth manifold instead of clusters.
+    manifoldry.tl.embed : for cells in an AnnData.
 
     References
     ----------

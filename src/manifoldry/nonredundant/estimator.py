@@ -334,17 +334,26 @@ class NonRedundant(
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Map coordinates back to data; see the wrapped estimator."""
+        """Compute data from coordinates by the inverse of the wrapped estimator.
+
+        With ``return_distance=True`` also return how far each row is from the embedding.
+        """
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X, return_distance=return_distance)
 
     def unpredictability(self) -> Array:
-        """Error of predicting each coordinate; see :func:`manifoldry.metrics.unpredictability`."""
+        """Return for each coordinate the fraction that the preceding coordinates cannot predict.
+
+        See :func:`manifoldry.metrics.unpredictability`.
+        """
         check_is_fitted(self)
         return self.estimator_.unpredictability()
 
     def extension_error(self, X: Any) -> float:
-        """Largest error of the extension formula at training rows, relative to the embedding."""
+        """Return the largest error of the out-of-sample formula on the training data `X`.
+
+        It is relative to the largest absolute coordinate.
+        """
         check_is_fitted(self)
         return self.estimator_.extension_error(X)
 

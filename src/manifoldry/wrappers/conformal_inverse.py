@@ -109,6 +109,7 @@ class ConformalInverse(
     See Also
     --------
     manifoldry.metrics.reconstruction : the mean error on held-out data.
+    UKR : a method whose inverse is part of its objective.
 
     References
     ----------
@@ -151,6 +152,11 @@ class ConformalInverse(
             The data.
         y : ignored
             For compatibility with scikit-learn.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         _check_fraction("coverage", self.coverage)
         if self.calibration is not None:

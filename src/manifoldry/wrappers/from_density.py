@@ -71,8 +71,8 @@ class FromDensity(
         and 0.5 for ``KernelPCA`` with a Gaussian kernel, by the error with which as many
         eigenfunctions of that kernel reproduce it between held-out rows. It means 1 for every other
         estimator, such as the default one, ``PCA()`` or a kernel PCA inside another estimator, and
-        for densities of other kinds. (The nearest neighbors of draws close to a row would be other
-        draws of the same row.)
+        for densities of other kinds: the nearest neighbors of draws close to a row would be other
+        draws of the same row.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the draws, and of the density if it has no seed; ``None`` is a fixed seed.
 
@@ -91,6 +91,10 @@ class FromDensity(
     width_trials_ : list of WidthTrial
         The widths that were compared and their losses; empty if none were.
 
+    See Also
+    --------
+    ManifoldParzen, MixtureOfFactorAnalyzers : densities of the data.
+
     Notes
     -----
     It helps on some data only. The error with which ten coordinates of kernel PCA of 100 digits
@@ -99,10 +103,6 @@ class FromDensity(
     measurements 2 and 10 % better (experiment E1.6 in ``papers/bengio2003-eigenfunctions``).
     Choosing a width takes about 20 eigenproblems of ten times the number of rows, at most 200 of
     which are used. Compare with the estimator alone.
-
-    See Also
-    --------
-    ManifoldParzen, MixtureOfFactorAnalyzers : densities of the data.
 
     References
     ----------
@@ -145,6 +145,11 @@ class FromDensity(
             The data.
         y : ignored
             For compatibility with scikit-learn.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         with replacing_fit(self):
             self._fit(X)
@@ -229,6 +234,11 @@ class FromDensity(
             The points.
         return_distance : bool, default=False
             Also return the distance of each row from the data; see :meth:`novelty`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            The coordinates; with `return_distance` a pair, with the distances second.
         """
         data = self._read_new(X)
         distances = self._distance_from_data.of(data) if return_distance else None
@@ -266,6 +276,11 @@ class FromDensity(
         return_distance : bool, default=False
             Also return the distance of each row from the embedding relative to its spacing, if the
             estimator does.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The data; with `return_distance` a pair, with the distances second.
         """
         check_is_fitted(self)
         options = {"return_distance": True} if return_distance else {}
