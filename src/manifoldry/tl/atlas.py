@@ -143,9 +143,9 @@ def map_cells(
     -------
     AnnData or None
         The changed copy if `copy`. ``obs["tsne_novelty"]`` (or with the name of another method, or
-        `key_added`) is the distance of each cell from those of the atlas: above 2 it is unlike them,
-        and its place means little. It is measured in the principal components of the atlas, so that
-        a difference in genes that hardly vary there is not seen.
+        `key_added`) is the distance of each cell from those of the atlas: above 2 it is unlike
+        them, and its place means little. It is measured in the principal components of the atlas,
+        so that a difference in genes that hardly vary there is not seen.
 
     See Also
     --------

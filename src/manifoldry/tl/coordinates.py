@@ -169,8 +169,8 @@ def embed(
     --------
     >>> import anndata, numpy as np
     >>> from manifoldry import tl
-    >>> types = np.arange(100) % 2
-    >>> adata = anndata.AnnData(np.random.default_rng(0).normal(size=(100, 10)) + 5 * types[:, None])
+    >>> kinds = 5 * (np.arange(100) % 2)
+    >>> adata = anndata.AnnData(np.random.default_rng(0).normal(size=(100, 10)) + kinds[:, None])
     >>> tl.embed(adata, "isomap", n_neighbors=60)
     >>> adata.obsm["X_isomap"].shape, adata.uns["isomap"]["params"]["n_neighbors"]
     ((100, 2), 60)
