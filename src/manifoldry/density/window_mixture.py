@@ -12,7 +12,7 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True)
 class ParzenOptions:
-    """Advanced options of :class:`ManifoldParzen`.
+    """Advanced options of :class:`~manifoldry.ManifoldParzen`.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ParzenOptions:
 
     See Also
     --------
-    ManifoldParzen : uses them.
+    manifoldry.ManifoldParzen : uses them.
 
     Examples
     --------

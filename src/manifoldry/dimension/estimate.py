@@ -72,9 +72,9 @@ def estimate_dimension(
     --------
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import estimate_dimension
-    >>> report = estimate_dimension(make_swiss_roll(1000, random_state=0).X)
+    >>> report = estimate_dimension(make_swiss_roll(400, random_state=0).X)
     >>> print(report)
-    Dimension of 1000 points of 3 features: about 2
+    Dimension of 400 points of 3 features: about 2
     ...
     >>> report.reasons[0]
     'The methods that use neighborhoods agree on 2.'

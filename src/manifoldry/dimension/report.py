@@ -45,7 +45,7 @@ class DimensionReport:
     --------
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import estimate_dimension
-    >>> report = estimate_dimension(make_swiss_roll(1000, random_state=0).X)
+    >>> report = estimate_dimension(make_swiss_roll(400, random_state=0).X)
     >>> report.dimension, report.low, report.high
     (2, 2, 2)
     >>> int(report["pca_dimension"].value)

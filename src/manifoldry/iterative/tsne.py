@@ -31,8 +31,7 @@ from manifoldry.util.typing import Array, RandomState
 class TSNE(NeighborEmbedder):
     """T-distributed stochastic neighbor embedding (t-SNE).
 
-    Matches the joint probabilities of pairs, with a heavy-tailed kernel.
-
+    It matches probabilities of pairs in the data and, with a heavy-tailed kernel, in the embedding.
     Minimizes KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
     Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} in the embedding. Its heavy tails separate
     clusters widely: the method of choice to see clusters, but the distances between clusters and

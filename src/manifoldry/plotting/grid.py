@@ -109,7 +109,7 @@ def plot_comparison(
     Parameters
     ----------
     comparison : Comparison
-        Result of :func:`manifoldry.metrics.compare`.
+        Result of :func:`manifoldry.compare`.
     color : str or array-like of shape (n_samples,), default=None
         As for `plot_embedding`, also a name in the AnnData that was compared; by default the
         labels of the comparison.

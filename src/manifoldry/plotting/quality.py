@@ -148,7 +148,7 @@ def plot_assessment(assessment: Any, *, size: float = 4.2) -> NDArray[Any]:
     Parameters
     ----------
     assessment : Assessment
-        Result of :func:`manifoldry.metrics.assess`, for an embedding of one to three coordinates.
+        Result of :func:`manifoldry.assess`, for an embedding of one to three coordinates.
     size : float, default=4.2
         Width and height of a panel in inches.
 

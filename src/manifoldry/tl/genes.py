@@ -36,7 +36,7 @@ class GeneExpression(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_genes,)
         The genes.
     n_features_in_ : int
         Number of genes.
