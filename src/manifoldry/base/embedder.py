@@ -203,6 +203,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         return self.fit(X).embedding_.copy()
 
+    @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Compute the coordinates of new points, each independently of the others.
 
@@ -214,13 +215,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             New data; if the estimator was fitted on precomputed values, those between new points
             (rows) and training points (columns).
-        return_distance : bool, default=False
-            Also return the distance of each row from the training data; see :meth:`novelty`.
+        {return_distance}
 
         Returns
         -------
-        array of shape (n_samples, n_components)
-            The coordinates; with `return_distance` a pair, with the distances second.
+        {coordinates}
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
@@ -270,6 +269,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             placed[new] = self.extension_.transform(some)
         return placed
 
+    @shared_docs
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
@@ -279,15 +279,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ----------
         X : array of shape (n_samples, n_components)
             Coordinates.
-        return_distance : bool, default=False
-            Also return the distance of each row from the embedded training points, relative to
-            their spacing: about 1 among them, and above 2 for 1 % of them; beyond, the result is an
-            extrapolation.
+        {return_map_distance}
 
         Returns
         -------
-        array of shape (n_samples, n_features)
-            The data; with `return_distance` a pair, with the distances second.
+        {restored_data}
         """
         Z = self._check_coordinates(X)
         if self.inverse_ is None:

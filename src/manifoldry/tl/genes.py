@@ -127,7 +127,18 @@ class GeneExpression(TransformerMixin, BaseEstimator):
         return np.log1p(selected * factor[:, None])
 
     def inverse_transform(self, X: Any) -> Matrix:
-        """Return values of the genes; of counts, those of cells whose sum is ``target_sum_``."""
+        """Return values of the genes; of counts, those of cells whose sum is ``target_sum_``.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_cells, n_genes)
+            Values as ``transform`` returns them.
+
+        Returns
+        -------
+        array or sparse array of shape (n_cells, n_genes)
+            The values.
+        """
         check_is_fitted(self)
         rows = read_rows(X, least=0)
         return rows if self.target_sum_ is None else np.expm1(rows)

@@ -59,7 +59,17 @@ class ScanpyGraph:
     def of(cls, adata: Any, neighbors_key: str | None = None) -> ScanpyGraph:
         """Read the graph that ``uns[neighbors_key]`` of `adata` describes.
 
-        None means ``uns["neighbors"]``.
+        Parameters
+        ----------
+        adata : AnnData
+            Cells with the graph of ``sc.pp.neighbors``.
+        neighbors_key : str, default=None
+            Entry of ``uns`` that describes the graph; None means ``"neighbors"``.
+
+        Returns
+        -------
+        ScanpyGraph
+            The graph.
         """
         key = "neighbors" if neighbors_key is None else neighbors_key
         if key not in adata.uns:

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity.dense import median_rbf
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.dominant_points import (
     takes_n_neighbors,
     unchecked_dominance,
@@ -222,9 +223,23 @@ class FromDensity(
     walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return the embedding of `X`, (n_samples, n_components)."""
+        """Compute the embedding of `X` and return it.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data, as for :meth:`fit`.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            A copy of ``embedding_``.
+        """
         return self.fit(X).embedding_.copy()
 
+    @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Embed new points, each independently of the others.
 
@@ -237,8 +252,7 @@ class FromDensity(
 
         Returns
         -------
-        array of shape (n_samples, n_components)
-            The coordinates; with `return_distance` a pair, with the distances second.
+        {coordinates}
         """
         data = self._read_new(X)
         distances = self._distance_from_data.of(data) if return_distance else None
@@ -246,11 +260,20 @@ class FromDensity(
         placed = self._transform_rows(data)
         return placed if distances is None else (placed, distances)
 
+    @shared_docs
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the data, not from the draws.
 
-        It is about 1 for rows like the data, and above 2 for rows unlike them; see
-        :class:`~manifoldry.extension.RelativeDistance`.
+        See :class:`~manifoldry.extension.RelativeDistance`.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            Rows as for :meth:`transform`.
+
+        Returns
+        -------
+        {distances}
         """
         return self._distance_from_data.of(self._read_new(X))
 
@@ -262,6 +285,7 @@ class FromDensity(
         with ignoring(NoveltyWarning):  # the estimator compares with the draws
             return np.asarray(self.estimator_.transform(data))
 
+    @shared_docs
     def inverse_transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Compute data from coordinates, with their distance from the embedding if requested.
 
@@ -279,8 +303,7 @@ class FromDensity(
 
         Returns
         -------
-        array of shape (n_samples, n_features)
-            The data; with `return_distance` a pair, with the distances second.
+        {restored_data}
         """
         check_is_fitted(self)
         options = {"return_distance": True} if return_distance else {}
