@@ -285,6 +285,27 @@ class ShortCircuitWarning(ManifoldryWarning):
     See Also
     --------
     manifoldry.find_short_circuits : finds the edges and removes them.
+
+    Examples
+    --------
+    A horseshoe whose ends almost touch, and two outliers in the gap. The graph without the edges
+    between them is embedded as the horseshoe:
+
+    >>> import warnings
+    >>> import numpy as np
+    >>> from manifoldry import Isomap, find_short_circuits
+    >>> from manifoldry.exceptions import ShortCircuitWarning
+    >>> angle = np.linspace(0.2, 2 * np.pi - 0.2, 200)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.vstack([X, [[1.0, 0.05], [1.0, -0.05]]])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ShortCircuitWarning)
+    ...     try:
+    ...         model = Isomap(1, n_neighbors=4).fit(X)
+    ...     except ShortCircuitWarning:
+    ...         model = Isomap(1).fit(find_short_circuits(X, n_neighbors=4).prune())
+    >>> bool(abs(np.corrcoef(model.embedding_[:200, 0], angle)[0, 1]) > 0.99)
+    True
     """
 
 
@@ -299,6 +320,19 @@ class TangentSpaceWarning(ManifoldryWarning):
     See Also
     --------
     manifoldry.estimate_dimension : the dimension to pass.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from manifoldry import LTSA
+    >>> from manifoldry.exceptions import TangentSpaceWarning
+    >>> noise = np.random.default_rng(0).normal(size=(100, 10))  # no surface
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", TangentSpaceWarning)
+    ...     model = LTSA(2).fit(noise)
+    >>> print(caught[0].message)
+    tangent spaces of n_components=2 dimensions do not fit the data: their misfit is ...
     """
 
 

@@ -231,6 +231,24 @@ path_ : Path or None
     "joint_affinity_": """\
 affinity_ : sparse array of shape (n_samples, n_samples)
     Joint probabilities P of pairs: symmetric, summing to one.""",
+    # Parameters and results of methods.
+    "return_distance": """\
+return_distance : bool, default=False
+    Also return the distance of each row from the training data; see :meth:`novelty`.""",
+    "coordinates": """\
+array of shape (n_samples, n_components)
+    The coordinates; with `return_distance` a pair, with the distances second.""",
+    "distances": """\
+array of shape (n_samples,)
+    The distances: about 1 for rows like the training data, above 2 for rows unlike them.""",
+    "return_map_distance": """\
+return_distance : bool, default=False
+    Also return the distance of each row from the embedded training points, relative to their
+    spacing: about 1 among them, and above 2 for 1 % of them; beyond, the result is an
+    extrapolation.""",
+    "restored_data": """\
+array of shape (n_samples, n_features)
+    The data; with `return_distance` a pair, with the distances second.""",
     # Parameters and results of the metrics.
     "compared_data": """\
 X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData

@@ -105,6 +105,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             stands for its ``X``, a pair ``(adata, key)`` for ``adata.obsm[key]``.
         y : ignored
             Present for API consistency.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         with self._replacing_fit(), threads_allowed(getattr(self, "n_jobs", None)):
             self._fit(X)
@@ -182,9 +187,23 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Compute the embedding of `X` and return it, an array (n_samples, n_components)."""
+        """Compute the embedding of `X` and return it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData
+            The data, as for :meth:`fit`.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            A copy of ``embedding_``.
+        """
         return self.fit(X).embedding_.copy()
 
+    @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Compute the coordinates of new points, each independently of the others.
 
@@ -196,12 +215,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             New data; if the estimator was fitted on precomputed values, those between new points
             (rows) and training points (columns).
-        return_distance : bool, default=False
-            Also return the distance of each row from the training data; see :meth:`novelty`.
+        {return_distance}
 
         Returns
         -------
-        array of shape (n_samples, n_components), and the distances if requested
+        {coordinates}
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
@@ -226,7 +244,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
         Returns
         -------
-        array of shape (n_samples,), in double precision
+        array of shape (n_samples,)
+            The distances, in double precision.
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
@@ -250,6 +269,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             placed[new] = self.extension_.transform(some)
         return placed
 
+    @shared_docs
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
@@ -259,14 +279,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ----------
         X : array of shape (n_samples, n_components)
             Coordinates.
-        return_distance : bool, default=False
-            Also return the distance of each row from the embedded training points, relative to
-            their spacing: about 1 among them, and above 2 for 1 % of them; beyond, the result is an
-            extrapolation.
+        {return_map_distance}
 
         Returns
         -------
-        array of shape (n_samples, n_features), and the distances if requested
+        {restored_data}
         """
         Z = self._check_coordinates(X)
         if self.inverse_ is None:
@@ -308,6 +325,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The training data, as passed to ``fit``.
+
+        Returns
+        -------
+        float
+            The largest deviation: 0 if the formula is exact at the training rows.
         """
         data = self._read_new(X)
         if data.shape[0] != len(self.embedding_):
@@ -325,6 +347,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         0 means that a coordinate is a function of those before it, 1 that it is unrelated to them;
         see :func:`manifoldry.metrics.unpredictability`. If some values are near 0, wrap this
         estimator in :class:`~manifoldry.NonRedundant`.
+
+        Returns
+        -------
+        array of shape (n_components,)
+            The fractions.
         """
         check_is_fitted(self)
         return coordinate_unpredictability(self.embedding_[self._embedded_rows])

@@ -55,6 +55,11 @@ def make_ring(
         `coordinates` are the outer angle in [0, 2π) and the inner angle in [−band/2, band/2], in
         radians; the inner angle is 0 on the outermost circle.
 
+    See Also
+    --------
+    make_hemisphere : a surface with a boundary.
+    make_swiss_roll : a surface that can be flattened.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_ring
@@ -95,6 +100,11 @@ def make_hemisphere(
     -------
     ManifoldSample
         `coordinates` are the two stereographic coordinates; the pole is at the origin.
+
+    See Also
+    --------
+    make_ring : a closed surface.
+    manifoldry.ConformalEigenmaps : keeps angles.
 
     Examples
     --------

@@ -52,6 +52,11 @@ def make_helix(
     ManifoldSample
         `coordinates` is the angle θ in radians, as one column.
 
+    See Also
+    --------
+    make_partitioned_circle : arcs of a circle.
+    make_swiss_roll : a wound-up sheet.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_helix
@@ -102,6 +107,11 @@ def make_partitioned_circle(
     -------
     ManifoldSample
         `coordinates` is the angle in radians, as one column; `labels` are the arcs, from 0.
+
+    See Also
+    --------
+    make_helix : one curve.
+    manifoldry.SpectralClustering : finds the arcs.
 
     Examples
     --------

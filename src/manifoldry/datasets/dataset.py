@@ -26,7 +26,7 @@ class Dataset:
     Unpacks as ``X, y = load_mnist()``. Pixels are float32 in 0..1; `raw` has the rows as stored,
     usually bytes.
 
-    Attributes
+    Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         The data as float32, images flattened.
@@ -47,8 +47,23 @@ class Dataset:
         A name for each row.
     image_shape : tuple of int or None
         Height and width, if rows are images.
-    source, license : str
+    name : str, default="data"
+        Name of the data set.
+    source, license : str, default=""
         Origin of the data, and its license if known.
+
+    See Also
+    --------
+    ManifoldSample : generated data, with true coordinates.
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import load_pbmc
+    >>> cells = load_pbmc()  # doctest: +SKIP
+    >>> cells  # doctest: +SKIP
+    Dataset(pbmc68k_reduced: 700 samples, 50 features)
+    >>> X, y = cells  # doctest: +SKIP
+    >>> cells.labels[0]  # doctest: +SKIP
     """
 
     X: Array
@@ -144,7 +159,7 @@ class ManifoldSample:
 
     Unpacks as scikit-learn's generators do: ``X, coordinates = make_swiss_roll(1000)``.
 
-    Attributes
+    Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         The points, with noise.
@@ -157,6 +172,11 @@ class ManifoldSample:
         without noise, for example to draw the surface.
     labels : ndarray of shape (n_samples,) or None
         Index of the connected component of each point, if the manifold has several.
+
+    See Also
+    --------
+    Dataset : real data.
+    make_swiss_roll : generates one.
 
     Examples
     --------

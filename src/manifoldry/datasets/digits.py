@@ -40,6 +40,11 @@ def load_mnist(
     Dataset
         `X` is float32 in 0..1, `raw` the bytes, `y` the digit.
 
+    See Also
+    --------
+    load_usps : smaller digits, 9298 of them.
+    sklearn.datasets.load_digits : 1797 digits of 8 × 8 pixels that come with scikit-learn.
+
     Examples
     --------
     >>> from manifoldry.datasets import load_mnist
@@ -75,6 +80,10 @@ def load_usps(
     -------
     Dataset
         `X` is float32 in 0..1, as stored, `y` the digit.
+
+    See Also
+    --------
+    load_mnist : more and larger digits.
 
     Examples
     --------

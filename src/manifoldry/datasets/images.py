@@ -32,6 +32,11 @@ def load_coil20(*, objects: int | Iterable[int] | None = None) -> Dataset:
         `X` is float32 in 0..1, `raw` the bytes, `y` the object from 1, `coordinates` the angle of
         view in degrees.
 
+    See Also
+    --------
+    load_isomap_faces : faces of known pose and light.
+    load_rotating_monkey : views of a head, turned about three axes.
+
     Examples
     --------
     >>> from manifoldry.datasets import load_coil20
@@ -68,6 +73,11 @@ def load_isomap_faces(*, resolution: int = 32) -> Dataset:
     Dataset
         `X` is float32 in 0..1, `coordinates` are light, pose left-right and pose up-down.
 
+    See Also
+    --------
+    load_frey_faces : photographs of one face in a video.
+    load_coil20 : objects of known angle of view.
+
     Examples
     --------
     >>> from manifoldry.datasets import load_isomap_faces
@@ -97,6 +107,10 @@ def load_frey_faces() -> Dataset:
     Dataset
         `X` is float32 in 0..1, `raw` the bytes, `coordinates` the frame number.
 
+    See Also
+    --------
+    load_isomap_faces : rendered faces of known pose.
+
     Examples
     --------
     >>> from manifoldry.datasets import load_frey_faces
@@ -119,6 +133,10 @@ def load_rotating_monkey() -> Dataset:
     -------
     Dataset
         `X` is float32 in 0..1, `raw` the bytes, `coordinates` the frame number.
+
+    See Also
+    --------
+    load_coil20 : objects turned about one axis.
 
     Examples
     --------
@@ -156,6 +174,10 @@ def load_photographs(*, names: Iterable[str] | None = None) -> dict[str, Array]:
     -------
     dict of str to ndarray
         Images as float32 in 0..1, of different sizes.
+
+    See Also
+    --------
+    manifoldry.LieTransform : learns transformations of patches of images.
 
     Examples
     --------

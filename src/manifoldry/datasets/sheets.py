@@ -70,6 +70,12 @@ def make_swiss_roll(
     ManifoldSample
         `coordinates` are the arc length from the inner edge and the height.
 
+    See Also
+    --------
+    make_s_curve : an easier sheet.
+    make_strip : a rectangle of any aspect ratio.
+    sklearn.datasets.make_swiss_roll : the same surface, uniform in the angle.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_swiss_roll
@@ -116,6 +122,11 @@ def make_s_curve(
     -------
     ManifoldSample
         `coordinates` are the arc length in [0, 3π] and the position across the width.
+
+    See Also
+    --------
+    make_swiss_roll : a sheet whose layers are close together.
+    sklearn.datasets.make_s_curve : the same surface.
 
     Examples
     --------
@@ -168,6 +179,11 @@ def make_strip(
     -------
     ManifoldSample
         `coordinates` are the positions along the length and across the width.
+
+    See Also
+    --------
+    make_swiss_roll : a rolled-up sheet.
+    manifoldry.NonRedundant : finds the short side of a long strip.
 
     Examples
     --------

@@ -47,17 +47,52 @@ class Header(NamedTuple):
 
 
 class DataNotFoundError(FileNotFoundError):
-    """A data file was not found; the message says what to put where."""
+    """A data file was not found; the message says what to put where.
+
+    See Also
+    --------
+    find_data : returns None instead.
+    data_home : where downloads are kept.
+
+    Examples
+    --------
+    Use data that come with scikit-learn if the real ones are not there:
+
+    >>> from sklearn.datasets import load_digits
+    >>> from manifoldry.datasets import DataNotFoundError, load_usps
+    >>> try:
+    ...     X, y = load_usps()
+    ... except DataNotFoundError:
+    ...     X, y = load_digits(return_X_y=True)
+    >>> X.shape[1] in (64, 256)
+    True
+    """
 
 
 class DataFormatError(ValueError):
-    """A data file cannot be read, or does not contain the expected arrays."""
+    """A data file cannot be read, or does not contain the expected arrays.
+
+    The message has the path: delete the file or replace it.
+
+    See Also
+    --------
+    DataNotFoundError : the file is missing.
+    """
 
 
 def data_home() -> Path:
     """Return the directory of downloaded data; it may not exist yet.
 
     It is ``manifoldry`` inside ``$XDG_CACHE_HOME``, or inside ``~/.cache`` if that is not set.
+
+    Returns
+    -------
+    pathlib.Path
+        The directory.
+
+    See Also
+    --------
+    find_data : finds a data file, here or in ``$MANIFOLDRY_DATA``.
 
     Examples
     --------
@@ -83,6 +118,10 @@ def find_data(name: str) -> Path | None:
     -------
     pathlib.Path or None
         The first match in ``$MANIFOLDRY_DATA`` and then `data_home`.
+
+    See Also
+    --------
+    data_home : the directory of downloads.
 
     Examples
     --------

@@ -27,6 +27,10 @@ def load_glove(n_samples: int | None = None, *, random_state: RandomState = None
     Dataset
         `X` is float32 (`raw` float16), `sample_names` the words, most frequent first.
 
+    See Also
+    --------
+    load_pbmc : single cells.
+
     Examples
     --------
     >>> from manifoldry.datasets import load_glove
@@ -51,6 +55,10 @@ def load_pbmc(*, features: Literal["pca", "genes"] = "pca") -> Dataset:
     -------
     Dataset
         `X` is float32, `y` the cell type, and `target_names` the names of types 0 to 9.
+
+    See Also
+    --------
+    manifoldry.tl.embed : maps of cells in an AnnData.
 
     Examples
     --------

@@ -36,6 +36,11 @@ class DensityEstimator(DensityMixin, BaseEstimator):
             The data.
         y : ignored
             Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         with replacing_fit(self, _PRIVATE), threads_allowed(getattr(self, "n_jobs", None)):
             data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
@@ -48,22 +53,39 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         """Set the fitted attributes, in the units of the data, and return the mixture."""
 
     def score_samples(self, X: Any) -> Array:
-        """Log density at each row of `X`, (n_samples,).
+        """Compute the log density at each row of `X`.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
             Points.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            The logarithms of the density.
         """
         points = self._points(self._read(X))
         with threads_allowed(getattr(self, "n_jobs", None)):
             return np.asarray(self._mixture.log_density(points) + self._log_unit)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log density of the rows of `X`.
+        """Return the mean log density of the rows of `X`.
 
         The mean, as in :class:`sklearn.mixture.GaussianMixture`, so that scores of folds of
         different size are comparable; :class:`sklearn.neighbors.KernelDensity` returns the sum.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            Points, for example held-out data.
+        y : ignored
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        float
+            The mean; higher is better.
         """
         return float(self.score_samples(X).mean())
 

@@ -14,7 +14,26 @@ from manifoldry.util.typing import Array, IntArray
 
 
 class WidthTrial(NamedTuple):
-    """A width of the windows and the held-out loss of eigenfunctions of draws with that width."""
+    """A width of the windows and the held-out loss of eigenfunctions of draws with that width.
+
+    Parameters
+    ----------
+    width : float
+        Width of the windows, relative to the fitted ones; 0 for the rows themselves.
+    loss : float
+        Mean loss on held-out rows.
+
+    See Also
+    --------
+    manifoldry.FromDensity : has a list of them in ``width_trials_``.
+
+    Examples
+    --------
+    >>> from manifoldry.density import WidthTrial
+    >>> trials = [WidthTrial(0.0, 0.021), WidthTrial(0.1, 0.018), WidthTrial(0.3, 0.025)]
+    >>> min(trials, key=lambda trial: trial.loss).width
+    0.1
+    """
 
     width: float
     loss: float

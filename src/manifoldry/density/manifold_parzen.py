@@ -68,6 +68,11 @@ class ManifoldParzen(DensityEstimator):
     trials_ : list of DensityTrial
         All combinations of axes and neighbors tried, each with its best noise and log-likelihood.
 
+    See Also
+    --------
+    MixtureOfFactorAnalyzers : fewer, larger Gaussians.
+    FromDensity : embeds a sample from the density.
+
     Notes
     -----
     Duplicate rows form one window whose weight is their number. Fitting takes O(n·k·D·min(k, D))
@@ -76,11 +81,6 @@ class ManifoldParzen(DensityEstimator):
     slightly underestimates the likelihood of very wide windows. The mean of samples is that of the
     data, and their variance that of the data plus that of the windows, which can double it for few
     points in many dimensions.
-
-    See Also
-    --------
-    MixtureOfFactorAnalyzers : fewer, larger Gaussians.
-    FromDensity : embeds a sample from the density.
 
     References
     ----------
@@ -126,7 +126,7 @@ class ManifoldParzen(DensityEstimator):
         width: float = 1.0,
         stratified: bool = False,
     ) -> Array:
-        """Draw random points from the density, (n_samples, n_features), with the dtype of the data.
+        """Draw random points from the density.
 
         Parameters
         ----------
@@ -139,6 +139,11 @@ class ManifoldParzen(DensityEstimator):
         stratified : bool, default=False
             Whether to draw equally often from the window of every row, which varies less than
             independent draws; if `n_samples` is not a multiple, some rows have one more.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The points, with the dtype of the data.
         """
         check_is_fitted(self)
         count = check_count("n_samples", n_samples)
@@ -149,11 +154,27 @@ class ManifoldParzen(DensityEstimator):
     def draw_around(
         self, X: Array, count: int, widths: Sequence[float], rng: np.random.Generator
     ) -> Iterator[Array]:
-        """For each width, stratified draws from windows like the fitted ones around other rows.
+        """Yield, for each width, stratified draws from windows like the fitted ones around rows.
 
         The windows have the fitted numbers of axes and neighbors and the fitted noise, also if `X`
         is a part of the rows they were fitted to; the axes are those of `X` alone. All
         widths share the same random numbers.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_features)
+            The rows.
+        count : int
+            Number of draws for each width.
+        widths : sequence of float
+            Factors of the widths of the windows.
+        rng : Generator
+            Source of the random numbers.
+
+        Yields
+        ------
+        array of shape (count, n_features)
+            The draws of one width.
         """
         check_is_fitted(self)
         points = self._distinct(X)

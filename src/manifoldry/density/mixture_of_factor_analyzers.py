@@ -78,6 +78,8 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     See Also
     --------
     ManifoldParzen : a Gaussian around every point.
+    FromDensity : embeds a sample from the density.
+    sklearn.mixture.GaussianMixture : Gaussians with other covariances.
 
     References
     ----------
@@ -180,30 +182,86 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             )
 
     def bic(self, X: Any) -> float:
-        """Bayesian information criterion on `X`; lower is better."""
+        """Compute the Bayesian information criterion, to choose `n_components` and `n_factors`.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data.
+
+        Returns
+        -------
+        float
+            The criterion; lower is better.
+        """
         density = self.score_samples(X)
         n_parameters = self._mixture.n_parameters(bool(self.tied_noise))
         return float(-2 * density.sum() + n_parameters * np.log(len(density)))
 
     def predict_proba(self, X: Any) -> Array:
-        """Posterior probability of each component for each row, (n_samples, n_components)."""
+        """Compute the posterior probability of each component for each row.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            The probabilities; rows add up to 1.
+        """
         points = self._points(self._read(X))
         log_joint = self._mixture.log_joint(points)
         return np.exp(log_joint - log_sum(log_joint)[:, None])
 
     def predict(self, X: Any) -> IntArray:
-        """The most probable component of each row, (n_samples,)."""
+        """Find the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Indices of components.
+        """
         return self._assigned(self._read(X))[0]
 
     def local_coordinates(self, X: Any) -> tuple[IntArray, Array]:
-        """The most probable component of each row, and E[z | y] in that component."""
+        """Find the most probable component of each row, and its coordinates there.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+            Indices of components.
+        coordinates : array of shape (n_samples, n_factors)
+            Means E[z | y] of the factors in that component.
+        """
         return self._assigned(self._read(X))
 
     def transform(self, X: Any) -> Array:
-        """E[z | y] of each row in its most probable component, (n_samples, n_factors).
+        """Compute coordinates E[z | y] of each row in its most probable component.
 
         Coordinates of rows in different components are not comparable; `local_coordinates` also
         returns the components.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data.
+
+        Returns
+        -------
+        array of shape (n_samples, n_factors)
+            The coordinates.
         """
         return self._assigned(self._read(X))[1]
 
@@ -216,6 +274,11 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Local coordinates.
         labels : array of int of shape (n_samples,), default=None
             Component of each row, as returned by `predict`; required with several components.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The data.
         """
         check_is_fitted(self)
         Z = read_array(X)
@@ -227,7 +290,18 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._data(points, Z.dtype)
 
     def reconstruct(self, X: Any) -> Array:
-        """Map each row to local coordinates in its most probable component and back."""
+        """Map each row to local coordinates in its most probable component and back.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The rows without noise, on the tangent planes.
+        """
         labels, Z = self.local_coordinates(X)
         return self.inverse_transform(Z, labels)
 
@@ -242,6 +316,13 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Number of points.
         random_state : int, RandomState, Generator or None, default=None
             Seed; with ``None``, each call draws different points.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features)
+            The points.
+        labels : array of shape (n_samples,)
+            Indices of their components.
         """
         check_is_fitted(self)
         count = check_count("n_samples", n_samples)

@@ -12,7 +12,7 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True)
 class ParzenOptions:
-    """Advanced options of :class:`ManifoldParzen`.
+    """Advanced options of :class:`~manifoldry.ManifoldParzen`.
 
     Parameters
     ----------
@@ -37,6 +37,20 @@ class ParzenOptions:
         Largest mean truncation error of the log density.
     n_draws : int
         Number of random points on which the truncation error is estimated.
+
+    See Also
+    --------
+    manifoldry.ManifoldParzen : uses them.
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import make_helix
+    >>> from manifoldry.density import ManifoldParzen, ParzenOptions
+    >>> X, _ = make_helix(200, random_state=0)
+    >>> options = ParzenOptions(dimensions=(1, 2), neighbors=(5, 10))  # instead of six and four
+    >>> density = ManifoldParzen(options=options).fit(X)
+    >>> density.n_components_ in (1, 2), density.n_neighbors_ in (5, 10)
+    (True, True)
     """
 
     dimensions: tuple[int, ...] = (1, 2, 3, 5, 8, 12)

@@ -59,14 +59,22 @@ def estimate_dimension(
     Returns
     -------
     DimensionReport
+        The consensus, the estimate of each method, and reasons; ``print`` it for a table.
+
+    See Also
+    --------
+    manifoldry.dimension.two_nn, manifoldry.dimension.maximum_likelihood : by neighbor distances.
+    manifoldry.dimension.local_pca : by variances of neighborhoods.
+    manifoldry.dimension.scale_profile : the dimension at each scale.
+    manifoldry.metrics.kernel_loss : how many coordinates a spectral method supports.
 
     Examples
     --------
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import estimate_dimension
-    >>> report = estimate_dimension(make_swiss_roll(1000, random_state=0).X)
+    >>> report = estimate_dimension(make_swiss_roll(400, random_state=0).X)
     >>> print(report)
-    Dimension of 1000 points of 3 features: about 2
+    Dimension of 400 points of 3 features: about 2
     ...
     >>> report.reasons[0]
     'The methods that use neighborhoods agree on 2.'

@@ -45,6 +45,12 @@ def local_pca(
         With the local dimension at each point. Inverse dimensions are averaged over points, as in
         :func:`maximum_likelihood`; with `fraction`, the dimensions themselves.
 
+    See Also
+    --------
+    maximum_likelihood : by distances to neighbors.
+    pca_dimension : by the variances of all the data.
+    manifoldry.estimate_dimension : all methods at once.
+
     Examples
     --------
     >>> import numpy as np

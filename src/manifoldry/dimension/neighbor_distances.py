@@ -41,6 +41,12 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
         With the local dimension at each point, (k − 2)/Σ log(T_k/T_j), which is unbiased for a
         single point, averaged over k.
 
+    See Also
+    --------
+    two_nn : by the two nearest neighbors.
+    local_pca : by variances of neighborhoods.
+    manifoldry.estimate_dimension : all methods at once.
+
     Examples
     --------
     >>> import numpy as np
@@ -147,6 +153,13 @@ def two_nn(
     Returns
     -------
     Dimension
+        The estimate with its bootstrap interval.
+
+    See Also
+    --------
+    maximum_likelihood : by 10 to 20 neighbors, less affected by noise.
+    scale_profile : the same at increasing scales.
+    manifoldry.estimate_dimension : all methods at once.
 
     Examples
     --------

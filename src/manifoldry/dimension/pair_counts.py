@@ -111,6 +111,13 @@ def correlation_dimension(
     Returns
     -------
     Dimension
+        The estimate; its note has the radii and the number of pairs.
+
+    See Also
+    --------
+    diffusion_slope : by a smooth sum over all pairs.
+    maximum_likelihood : by distances to neighbors.
+    manifoldry.estimate_dimension : all methods at once.
 
     Examples
     --------
@@ -203,6 +210,12 @@ def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState =
     Returns
     -------
     Dimension
+        The estimate; its note has the bandwidth of the largest slope.
+
+    See Also
+    --------
+    correlation_dimension : by numbers of pairs.
+    manifoldry.DiffusionMaps : uses the same rule for its bandwidth.
 
     Examples
     --------

@@ -29,6 +29,22 @@ class ScaleProfile:
         The dimension at each scale.
     tolerance : float
         Largest relative change over three successive scales that counts as a plateau.
+
+    See Also
+    --------
+    scale_profile : computes it.
+
+    Examples
+    --------
+    A curve with noise has the dimension of the noise at small scales, and 1 above them:
+
+    >>> from manifoldry.datasets import make_helix
+    >>> from manifoldry.dimension import scale_profile
+    >>> profile = scale_profile(make_helix(1000, noise=0.05, random_state=0).X)
+    >>> profile.n_neighbors
+    array([ 1,  2,  4,  8, 16, 32])
+    >>> [round(value, 1) for value in profile.values]
+    [2.8, 2.7, 2.2, 1.6, 1.1, 1.0]
     """
 
     n_neighbors: IntArray
@@ -81,8 +97,13 @@ def scale_profile(
 
     Returns
     -------
-    Profile
+    ScaleProfile
         With scales of up to a tenth of the points.
+
+    See Also
+    --------
+    two_nn : the smallest scale alone.
+    manifoldry.estimate_dimension : all methods at once, and what the profile means.
 
     Examples
     --------

@@ -37,11 +37,15 @@ class DimensionReport:
     n_samples, n_features : int
         Shape of the data; `n_features` is None if only a graph was given.
 
+    See Also
+    --------
+    manifoldry.estimate_dimension : computes it.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import estimate_dimension
-    >>> report = estimate_dimension(make_swiss_roll(1000, random_state=0).X)
+    >>> report = estimate_dimension(make_swiss_roll(400, random_state=0).X)
     >>> report.dimension, report.low, report.high
     (2, 2, 2)
     >>> int(report["pca_dimension"].value)

@@ -29,6 +29,10 @@ class Dimension:
         Local dimension at each point, for methods that compute one; NaN where a point has too few
         neighbors.
 
+    See Also
+    --------
+    DimensionReport : the estimates of all methods.
+
     Examples
     --------
     >>> from manifoldry.util.estimate import Estimate

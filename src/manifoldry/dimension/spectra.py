@@ -33,6 +33,12 @@ def pca_dimension(X: Any, *, fraction: float = 0.95) -> Dimension:
         The interval follows from the standard errors of the fractions. With more than 10 000
         points a sample is used, and at most 300 directions are computed.
 
+    See Also
+    --------
+    local_pca : the same in neighborhoods.
+    gram_rank : counts large eigenvalues.
+    manifoldry.estimate_dimension : all methods at once.
+
     Examples
     --------
     >>> from manifoldry.datasets import make_swiss_roll
@@ -92,6 +98,11 @@ def gram_rank(X: Any, *, fraction: float = 0.01) -> Dimension:
     Dimension
         For data, the interval follows from the standard errors of the fractions; for a fitted
         estimator there is none, since eigenvalues alone do not determine it.
+
+    See Also
+    --------
+    pca_dimension : by the fraction of the variance.
+    residual_variance_elbow : by the elbow of Isomap.
 
     Examples
     --------

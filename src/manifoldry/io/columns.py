@@ -25,7 +25,7 @@ _MAX_CLASSES = 200  # a text column of more distinct values is no label
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What a user says about the columns; what is not said is recognized.
+    r"""What a user says about the columns; what is not said is recognized.
 
     Parameters
     ----------
@@ -40,6 +40,21 @@ class ColumnChoice:
     unnamed : bool
         Whether the columns of an array without names are taken in its order, as if they had the
         names of the features.
+
+    See Also
+    --------
+    read_table : uses it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from manifoldry.io import ColumnChoice, read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "flowers.csv"
+    ...     _ = file.write_text("plot,width,height,color\n1,1.5,2,3\n1,0.5,3,2\n2,1,1,3\n")
+    ...     table = read_table(file, ColumnChoice(labels=["color"], drop=["plot"]))
+    >>> table.names, list(table.labels)
+    (('width', 'height'), ['color'])
     """
 
     features: Sequence[str] | None = None
@@ -83,7 +98,10 @@ class ColumnChoice:
         )
 
     def apply_to_array(self, table: Table, file: str) -> Table:
-        """Choose among the columns of an array, which have names or none."""
+        """Choose among the columns of an array in a `table`, which have names or none.
+
+        `file` is its name, for messages.
+        """
         if not (self.features or self.labels or self.drop or self.id):
             return table
         if self.id is not None:
@@ -104,7 +122,10 @@ class ColumnChoice:
 
     @staticmethod
     def require_names(names: Sequence[str], present: Sequence[str], file: str) -> None:
-        """Raise DataFileError that suggests a name unless all names are present."""
+        """Raise DataFileError that suggests a name unless all `names` are among the `present` ones.
+
+        `file` is the name of the file, for the message.
+        """
         known = set(present)
         for name in names:
             if name not in known:

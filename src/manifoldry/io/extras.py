@@ -5,7 +5,14 @@ from typing import Any
 
 
 class MissingExtraError(ImportError):
-    """An optional package is not installed; the message names the extra that brings it."""
+    """An optional package is not installed; the message names the extra that brings it.
+
+    It is an ``ImportError``, so that code which falls back on another format catches it.
+
+    See Also
+    --------
+    read_table : needs pyarrow for text files and tables, anndata for ``.h5ad`` files.
+    """
 
 
 def optional_module(name: str, extra: str, purpose: str) -> Any:

@@ -40,22 +40,46 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model file says about its model, without loading it."""
+    """What a model file says about its model, without loading it.
+
+    Parameters
+    ----------
+    estimator : str
+        Class of the model.
+    parameters : dict of str to str
+        Parameters as text, by name; those of nested estimators with double underscores.
+    training : dict
+        Facts about the training data and the result, such as n_samples and loss.
+    versions : dict of str to str
+        Versions of manifoldry and of the libraries that wrote the file.
+    created : str
+        Time at which it was written, in UTC.
+    format : int
+        Version of the file format.
+    n_bytes : int
+        Size of the file.
+
+    See Also
+    --------
+    manifoldry.read_info : reads it from a file.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, manifoldry
+    >>> model = manifoldry.PCA(2).fit(np.random.default_rng(0).normal(size=(50, 4)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     info = manifoldry.read_info(manifoldry.save(model, f"{folder}/pca.model"))
+    >>> info.estimator, info.parameters["n_components"], info.training["n_samples"]
+    ('PCA', '2', 50)
+    """
 
     estimator: str
-    """Class of the model."""
     parameters: dict[str, str]
-    """Parameters as text, by name; those of nested estimators with double underscores."""
     training: dict[str, Any]
-    """Facts about the training data and the result, such as n_samples and loss."""
     versions: dict[str, str]
-    """Versions of manifoldry and of the libraries that wrote the file."""
     created: str
-    """Time at which it was written, in UTC."""
     format: int
-    """Version of the file format."""
     n_bytes: int
-    """Size of the file."""
 
 
 def save(
@@ -78,7 +102,22 @@ def save(
         The file, conventionally with the suffix ``.model``.
     facts : mapping from str to what JSON can store, optional
         Further facts about the training data, such as where they came from, for
-        :func:`read_info`.
+        :func:`~manifoldry.read_info`.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
+
+    Raises
+    ------
+    UnsavableError
+        If a part of the model cannot be saved; the message names it.
+
+    See Also
+    --------
+    manifoldry.load : loads the model.
+    manifoldry.read_info : reads what the file says about it.
 
     Examples
     --------
@@ -111,7 +150,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
-    """Load a model that :func:`save` has written; nothing in the file is run.
+    """Load a model that :func:`~manifoldry.save` has written; nothing in the file is run.
 
     Parameters
     ----------
@@ -122,15 +161,35 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
         and verified; larger ones are mapped into memory, where parts are read when needed, and
         only their header is verified.
 
+    Returns
+    -------
+    estimator
+        The fitted model, as it was saved.
+
     Raises
     ------
     DamagedModelError
         If the file is no model file, or was changed.
 
+    See Also
+    --------
+    manifoldry.save : writes a model.
+    manifoldry.read_info : class and parameters of a model that is not loaded.
+
     Notes
     -----
     As long as a model of a mapped file is used, the file must not be shortened or written to in
-    place. :func:`save` does neither: it makes a new file under the old name.
+    place. :func:`~manifoldry.save` does neither: it makes a new file under the old name.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, manifoldry
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = manifoldry.save(manifoldry.Isomap(n_neighbors=8).fit(X), f"{folder}/map.model")
+    ...     model = manifoldry.load(path)
+    >>> model.n_neighbors, model.transform(X[:3]).shape
+    (8, (3, 2))
     """
     path = Path(path)
     with opened_file(path) as (header, start, file), reporting_damage(path):
@@ -142,7 +201,37 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
 
 
 def read_info(path: str | os.PathLike[str]) -> ModelInfo:
-    """Class, parameters and training data of a saved model, without loading it."""
+    """Read class, parameters and training data of a saved model, without loading it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    ModelInfo
+        What the file says.
+
+    Raises
+    ------
+    DamagedModelError
+        If the file is no model file, or its header was changed.
+
+    See Also
+    --------
+    manifoldry.load : loads the model.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, manifoldry
+    >>> model = manifoldry.Isomap().fit(np.random.default_rng(0).normal(size=(50, 4)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = manifoldry.save(model, f"{folder}/map.model", facts={"source": "mice.csv"})
+    ...     info = manifoldry.read_info(path)
+    >>> info.estimator, info.training["source"]
+    ('Isomap', 'mice.csv')
+    """
     path = Path(path)
     with opened_file(path) as (header, _, file), reporting_damage(path):
         return ModelInfo(

@@ -29,11 +29,50 @@ MAX_COPIED_BYTES = 2**27
 
 
 class UnsavableError(TypeError):
-    """A part of a model that a model file cannot contain."""
+    """A part of a model that a model file cannot contain.
+
+    Functions of your own are such parts, since a file has no code. The message names the part.
+
+    See Also
+    --------
+    manifoldry.save : raises it.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, manifoldry
+    >>> from manifoldry.io import UnsavableError
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> model = manifoldry.Isomap(n_neighbors=5, metric=lambda a, b: abs(a - b).max()).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         manifoldry.save(model, f"{folder}/map.model")
+    ...     except UnsavableError:
+    ...         print("pass the name of a metric")
+    pass the name of a metric
+    """
 
 
 class DamagedModelError(ValueError):
-    """A file that is no model file, or not the one that was written."""
+    """A file that is no model file, or not the one that was written.
+
+    See Also
+    --------
+    manifoldry.load : raises it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, numpy as np, manifoldry
+    >>> from manifoldry.io import DamagedModelError
+    >>> model = manifoldry.PCA().fit(np.random.default_rng(0).normal(size=(20, 3)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = manifoldry.save(model, f"{folder}/pca.model")
+    ...     _ = path.write_bytes(path.read_bytes()[:-1])  # a copy that was cut off
+    ...     try:
+    ...         manifoldry.load(path)
+    ...     except DamagedModelError:
+    ...         print("copy the file again")
+    copy the file again
+    """
 
 
 def plain_dtype(text: Any, kinds: str = ARRAY_KINDS) -> np.dtype[Any]:

@@ -54,10 +54,21 @@ def read_table(
         Whether `key` may be an entry of ``obsp``, whose values are of pairs of rows; by default
         it is an error, so that they are not taken for features.
 
+    Returns
+    -------
+    Table
+        The features, with the names and labels of the rows, and notes on what was recognized.
+
     Raises
     ------
     DataFileError
         If the file cannot be used as data; the message has the place in it and the remedy.
+
+    See Also
+    --------
+    write_table : writes a table.
+    ColumnChoice : which columns are what.
+    manifoldry.reporting.read_data : the same for arrays and data frames.
 
     Examples
     --------

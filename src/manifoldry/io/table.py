@@ -19,7 +19,25 @@ MISSING_NUMBERS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", 
 
 
 class DataFileError(ValueError):
-    """A file that cannot be used as data, with the place in it and the remedy."""
+    r"""A file that cannot be used as data, with the place in it and the remedy.
+
+    See Also
+    --------
+    read_table : raises it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from manifoldry.io import DataFileError, read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "flowers.csv"
+    ...     _ = file.write_text("width,height\n1.5,2\n,3\n")
+    ...     try:
+    ...         read_table(file)
+    ...     except DataFileError as error:
+    ...         print(str(error).partition(": ")[2])  # after the path
+    the value in row 2, column 'width' is missing; fill in missing values with ...
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +62,23 @@ class Table:
         The AnnData file or store that the data are from, which has more than a table.
     is_graph : bool
         Whether `X` has distances or weights of pairs of rows, as entries of ``obsp``.
+
+    See Also
+    --------
+    read_table : reads one from a file.
+    write_table : writes one to a file.
+    manifoldry.reporting.read_data : makes one of an array or a data frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.io import Table
+    >>> table = Table(np.eye(3), names=("x", "y", "z"), ids=np.array(["a", "b", "c"]),
+    ...               labels={"kind": np.array(["old", "old", "new"])})
+    >>> table.n, table.row_name(1)
+    (3, 'row 2 (b)')
+    >>> table.with_note("made by hand").notes
+    ('made by hand',)
     """
 
     X: Matrix
@@ -61,11 +96,11 @@ class Table:
         return int(self.X.shape[0])
 
     def with_note(self, note: str) -> Table:
-        """The same table with one more note."""
+        """The same table with one more `note`."""
         return replace(self, notes=(*self.notes, note))
 
     def row_name(self, i: int) -> str:
-        """The name of a row, or its number counted from one as a spreadsheet does."""
+        """The name of row `i`, or its number counted from one as a spreadsheet does."""
         return f"row {i + 1}" if self.ids is None else f"row {i + 1} ({self.ids[i]})"
 
 

@@ -54,6 +54,26 @@ def write_map(
         Name of the method; columns are its name and a number.
     computed : mapping from str to arrays of shape (n,), optional
         Columns to write beside the labels; one replaces a label of the same name.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
+
+    See Also
+    --------
+    write_table : writes data.
+    manifoldry.save : writes a model.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from manifoldry.io import Table, write_map
+    >>> table = Table(np.array([[0.0, 0.0], [3.0, 0.0]]), ids=np.array(["left", "right"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_map(f"{folder}/map.csv", np.array([[-1.5], [1.5]]), table, method="pca")
+    ...     path.read_text().split()
+    ['"id","pca0"', '"left",-1.5', '"right",1.5']
     """
     if len(embedding) != table.n:
         raise ValueError(f"embedding has {len(embedding)} rows, but the table has {table.n}")
@@ -69,6 +89,33 @@ def write_table(path: str | os.PathLike[str], table: Table) -> Path:
 
     The format is that of the suffix: ``.csv``, ``.tsv``, ``.parquet`` or ``.npy``. In the first
     two, texts that a spreadsheet would run as formulas begin with an apostrophe.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    table : Table
+        The rows.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
+
+    See Also
+    --------
+    read_table : reads it again.
+    write_map : writes an embedding of a table.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from manifoldry.io import Table, read_table, write_table
+    >>> table = Table(np.array([[1.5, 2.0], [0.5, 3.0]]), names=("width", "height"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = read_table(write_table(f"{folder}/flowers.parquet", table))
+    >>> again.names, np.array_equal(again.X, table.X)
+    (('width', 'height'), True)
     """
     path = Path(path)
     suffix = path.suffix.lower()

@@ -29,8 +29,9 @@ from manifoldry.util.typing import Array, RandomState
 
 @shared_docs
 class TSNE(NeighborEmbedder):
-    """t-SNE: match the joint probabilities of pairs, with a heavy-tailed kernel.
+    """T-distributed stochastic neighbor embedding (t-SNE).
 
+    It matches probabilities of pairs in the data and, with a heavy-tailed kernel, in the embedding.
     Minimizes KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
     Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} in the embedding. Its heavy tails separate
     clusters widely: the method of choice to see clusters, but the distances between clusters and
@@ -119,6 +120,8 @@ class TSNE(NeighborEmbedder):
     --------
     SymmetricSNE : the same with a Gaussian kernel.
     ElasticEmbedding : preserves more of the global structure.
+    UKR : a smooth manifold instead of clusters.
+    manifoldry.tl.embed : for cells in an AnnData.
 
     References
     ----------

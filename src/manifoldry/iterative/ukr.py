@@ -140,6 +140,8 @@ class UKR(IterativeEmbedder):
     See Also
     --------
     ElasticEmbedding : one of its starts.
+    LieTransform : a manifold of transformations, from pairs of rows.
+    ConformalInverse : says how far reconstructed data can be trusted.
 
     References
     ----------
@@ -326,7 +328,7 @@ class UKR(IterativeEmbedder):
         return KernelRegressionMap(Y, posed.regression.X, self.kernel)
 
     def jacobian(self, X: Any) -> Array:
-        """Derivatives of `inverse_transform` with respect to the coordinates.
+        """Return the derivatives of `inverse_transform` with respect to the coordinates.
 
         Parameters
         ----------
@@ -336,6 +338,7 @@ class UKR(IterativeEmbedder):
         Returns
         -------
         array of shape (n_samples, n_features, n_components)
+            The derivative of each feature by each coordinate.
         """
         Z = self._check_coordinates(X)
         if not isinstance(self.inverse_, FramedRegression):

@@ -136,6 +136,7 @@ class LieTransform(BaseEstimator):
     See Also
     --------
     UKR : a manifold of data without pairs.
+    manifoldry.datasets.load_photographs : images to learn shifts from.
 
     References
     ----------
@@ -199,6 +200,11 @@ class LieTransform(BaseEstimator):
             Rows before the transformation.
         Y : array of shape (n_pairs, n_features)
             The same rows after transformation by unknown amounts.
+
+        Returns
+        -------
+        LieTransform
+            The fitted estimator itself.
         """
         self._check_parameters()
         with replacing_fit(self, private=("_basis", "_flow", "_largest")):
@@ -229,6 +235,11 @@ class LieTransform(BaseEstimator):
             Coefficients α of the generators: for one generator a number, or one per row; for
             several one per generator, or an array of shape (n_samples, n_generators). Negative
             amounts invert the transformation.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+            The transformed rows.
         """
         check_is_fitted(self)
         X = self._read_one(X)
@@ -284,6 +295,16 @@ class LieTransform(BaseEstimator):
         1 − Σ‖y − exp(Σᵢ αᵢGᵢ)x‖² / Σ‖y − x‖²: 1 is perfect, 0 is no better than the identity. The
         usual R² compares with the mean of `Y` instead, and would be near 1 for rows that hardly
         change, whatever was learned.
+
+        Parameters
+        ----------
+        X, Y : arrays of shape (n_pairs, n_features)
+            Rows before and after the transformation, for example held-out pairs.
+
+        Returns
+        -------
+        float
+            The fraction.
         """
         check_is_fitted(self)
         X, Y = self._read(X, Y, reset=False)
@@ -293,7 +314,7 @@ class LieTransform(BaseEstimator):
 
     @property
     def generators_(self) -> Array:
-        """The generators, (n_generators, n_features, n_features)."""
+        """Generators as matrices, an array of shape (n_generators, n_features, n_features)."""
         if not hasattr(self, "_flow"):
             raise AttributeError(f"{type(self).__name__} is not fitted; call fit first")
         B, G = self._basis.directions, self._flow.G

@@ -104,9 +104,20 @@ class Comparison:
         return pandas.DataFrame(self.rows()).set_index("embedding")
 
     def best(self, metric: str) -> str:
-        """Name of the embedding with the best value of a metric, the first of equal ones.
+        """Return the name of the embedding with the best value of a metric.
 
-        For ``"alignment_error"`` it is the one that is most similar to the reference.
+        Of equal ones it is the first. For ``"alignment_error"`` it is the one that is most similar
+        to the reference.
+
+        Parameters
+        ----------
+        metric : str
+            Name of a metric, such as ``"rnx_area"``.
+
+        Returns
+        -------
+        str
+            Name of the embedding.
         """
         values = self._values(metric)
         if not values:

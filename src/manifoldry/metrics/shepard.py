@@ -62,7 +62,7 @@ class Shepard:
         )
 
     def stress(self, scale: bool = True) -> Estimate:
-        """√(Σ(d − δ)² / Σδ²) for distances d in the embedding and δ in the data.
+        """Compute the stress √(Σ(d − δ)² / Σδ²) of distances d in the embedding and δ in the data.
 
         With `scale`, for the embedding rescaled to minimize it; see :func:`stress`.
         """

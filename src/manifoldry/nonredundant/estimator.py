@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.eigen import EigenSolver, resolve_solver
@@ -194,6 +195,11 @@ class NonRedundant(
             Input of the wrapped estimator.
         y : ignored
             Not used, present for API consistency.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         base = self._prepared()
         solver = self._solver(base)
@@ -304,19 +310,52 @@ class NonRedundant(
     walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Compute the embedding of `X` and return it, (n_samples, n_components)."""
+        """Compute the embedding of `X` and return it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The data, as for :meth:`fit`.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            A copy of ``embedding_``.
+        """
         return self.fit(X).embedding_.copy()
 
+    @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Embed new points, each independently; training rows get their training coordinates.
 
-        With ``return_distance=True`` also return the result of :meth:`novelty`.
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            New data.
+        {return_distance}
+
+        Returns
+        -------
+        {coordinates}
         """
         check_is_fitted(self)
         return self.estimator_.transform(X, return_distance=return_distance)
 
+    @shared_docs
     def novelty(self, X: Any) -> Array:
-        """Return the distance of each row from the training data; see the wrapped estimator."""
+        """Return the distance of each row from the training data, relative to theirs.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows as for :meth:`transform`.
+
+        Returns
+        -------
+        {distances}
+        """
         check_is_fitted(self)
         return self.estimator_.novelty(X)
 
@@ -331,20 +370,53 @@ class NonRedundant(
         """Fit, and return the cluster of each row of `X`; only if `estimator` clusters them."""
         return np.array(self.fit(X).labels_)
 
+    @shared_docs
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Map coordinates back to data; see the wrapped estimator."""
+        """Compute data from coordinates by the inverse of the wrapped estimator.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components)
+            Coordinates.
+        {return_map_distance}
+
+        Returns
+        -------
+        {restored_data}
+        """
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X, return_distance=return_distance)
 
     def unpredictability(self) -> Array:
-        """Error of predicting each coordinate; see :func:`manifoldry.metrics.unpredictability`."""
+        """Return for each coordinate the fraction that the preceding coordinates cannot predict.
+
+        See :func:`manifoldry.metrics.unpredictability`.
+
+        Returns
+        -------
+        array of shape (n_components,)
+            The fractions, near 1 for coordinates that do not repeat each other.
+        """
         check_is_fitted(self)
         return self.estimator_.unpredictability()
 
     def extension_error(self, X: Any) -> float:
-        """Largest error of the extension formula at training rows, relative to the embedding."""
+        """Return the largest error of the out-of-sample formula on the training data `X`.
+
+        It is relative to the largest absolute coordinate.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The training data, as passed to ``fit``.
+
+        Returns
+        -------
+        float
+            The largest deviation.
+        """
         check_is_fitted(self)
         return self.estimator_.extension_error(X)
 

@@ -55,6 +55,10 @@ def plot_learning_curve(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    plot_trace : the objective of an iterative estimator.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")

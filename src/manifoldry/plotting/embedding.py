@@ -105,6 +105,12 @@ def plot_embedding(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    plot_grid : several embeddings in a grid.
+    plot_images : images on their points.
+    plot_comparison : embeddings aligned with each other.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")

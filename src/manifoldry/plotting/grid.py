@@ -43,8 +43,12 @@ def plot_grid(
         Panels per row; None uses at most four.
     panel : float, default=2.6
         Width and height of a panel in inches.
-    color_label, categorical, legend
-        As for `plot_embedding`.
+    color_label : str, default=None
+        Title of the legend or label of the color bar.
+    categorical : bool, default=None
+        Whether `color` has classes; None decides as `plot_embedding` does.
+    legend : bool, default=None
+        Whether to add a legend or color bar; None does so in a new figure.
     **options
         Further options of `plot_embedding`, for all panels.
 
@@ -52,6 +56,11 @@ def plot_grid(
     -------
     ndarray of matplotlib Axes of shape (n_embeddings,)
         The axes drawn on, in the order of `embeddings`.
+
+    See Also
+    --------
+    plot_embedding : one embedding.
+    plot_comparison : embeddings aligned with each other, with their metrics.
 
     Examples
     --------
@@ -100,7 +109,7 @@ def plot_comparison(
     Parameters
     ----------
     comparison : Comparison
-        Result of :func:`manifoldry.metrics.compare`.
+        Result of :func:`manifoldry.compare`.
     color : str or array-like of shape (n_samples,), default=None
         As for `plot_embedding`, also a name in the AnnData that was compared; by default the
         labels of the comparison.
@@ -113,6 +122,11 @@ def plot_comparison(
     -------
     ndarray of matplotlib Axes of shape (n_embeddings,)
         The axes drawn on, in the order of the comparison.
+
+    See Also
+    --------
+    manifoldry.compare : makes the comparison.
+    plot_grid : embeddings as they are.
 
     Examples
     --------

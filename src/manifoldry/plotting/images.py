@@ -72,6 +72,11 @@ def plot_images(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    plot_inverse_grid : images that a model computes at a grid of positions.
+    plot_walk : images along a path.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -133,13 +138,20 @@ def plot_inverse_grid(
         Largest distance of a position with an image from the embedded points, relative to their
         spacing, as `inverse_transform` returns it: about 1 among them, and above 2 for 1 % of
         them.
-    ax, **options
-        As for `plot_images`.
+    ax : matplotlib Axes, default=None
+        Axes to draw on; None makes a new figure.
+    **options
+        Further options of `plot_embedding`.
 
     Returns
     -------
     matplotlib Axes
         The axes drawn on.
+
+    See Also
+    --------
+    plot_images : images of the data.
+    plot_walk : images along a path.
 
     Examples
     --------

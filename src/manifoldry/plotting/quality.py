@@ -43,6 +43,11 @@ def plot_coranking(curves: Any, *, ax: Axes | None = None, title: str | None = N
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    manifoldry.metrics.coranking : computes the curves.
+    plot_assessment : these and other plots of one embedding.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -101,6 +106,11 @@ def plot_shepard(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    manifoldry.metrics.shepard : computes the diagram.
+    plot_assessment : this and other plots of one embedding.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -138,7 +148,7 @@ def plot_assessment(assessment: Any, *, size: float = 4.2) -> NDArray[Any]:
     Parameters
     ----------
     assessment : Assessment
-        Result of :func:`manifoldry.metrics.assess`, for an embedding of one to three coordinates.
+        Result of :func:`manifoldry.assess`, for an embedding of one to three coordinates.
     size : float, default=4.2
         Width and height of a panel in inches.
 
@@ -146,6 +156,11 @@ def plot_assessment(assessment: Any, *, size: float = 4.2) -> NDArray[Any]:
     -------
     ndarray of matplotlib Axes of shape (4,)
         The axes drawn on.
+
+    See Also
+    --------
+    manifoldry.assess : computes the assessment.
+    plot_comparison : several embeddings.
 
     Examples
     --------

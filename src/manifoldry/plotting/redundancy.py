@@ -55,6 +55,11 @@ def plot_redundancy(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    plot_dependence : the coordinates themselves, in pairs.
+    manifoldry.NonRedundant : coordinates that do not repeat each other.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -106,6 +111,11 @@ def plot_dependence(
     -------
     ndarray of matplotlib Axes of shape (n_pairs,)
         The axes drawn on: coordinates 2 against 1, 3 against 1, 3 against 2, and so on.
+
+    See Also
+    --------
+    plot_redundancy : one number for each coordinate.
+    manifoldry.NonRedundant : coordinates that do not repeat each other.
 
     Examples
     --------

@@ -51,6 +51,11 @@ def plot_path(
     ndarray of matplotlib Axes of shape (n_maps,)
         The axes drawn on, in the order of the path.
 
+    See Also
+    --------
+    plot_trace : the objective along the path.
+    manifoldry.optimize.Homotopy : the optimizer that follows a path.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")
@@ -96,6 +101,11 @@ def plot_trace(
     -------
     matplotlib Axes
         The axes drawn on.
+
+    See Also
+    --------
+    plot_path : the embeddings along a homotopy.
+    plot_learning_curve : curves of any origin.
 
     Examples
     --------

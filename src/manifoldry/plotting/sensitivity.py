@@ -44,6 +44,10 @@ def plot_sensitivity(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    manifoldry.metrics.sensitivity : computes it.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")

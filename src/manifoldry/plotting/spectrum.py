@@ -53,6 +53,11 @@ def plot_spectrum(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    plot_redundancy : whether coordinates repeat each other.
+    manifoldry.estimate_dimension : the dimension of the data.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")

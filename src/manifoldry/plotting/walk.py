@@ -57,6 +57,11 @@ def plot_walk(
     matplotlib Axes
         The axes drawn on.
 
+    See Also
+    --------
+    plot_images : images of the data on their points.
+    plot_inverse_grid : images at a grid of positions.
+
     Examples
     --------
     >>> import matplotlib; matplotlib.use("Agg")

@@ -30,14 +30,33 @@ def _unwatched(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Result of :func:`report`: where the page is, and what it says; ``print`` it for a summary.
+    """Result of :func:`~manifoldry.report`: where the page is, and what it says.
+
+    ``print`` it for a summary.
 
     Parameters
     ----------
     path : Path
         The HTML file.
     results : Results
-        What was found.
+        What was found, as objects; ``summary`` has the same as numbers and texts.
+
+    See Also
+    --------
+    manifoldry.report : writes it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from manifoldry import report
+    >>> from manifoldry.datasets import make_s_curve
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = report(make_s_curve(60, random_state=0).X, f"{folder}/s.html", methods=["pca"],
+    ...                    n_refits=0)
+    ...     found.path.name, found.path.stat().st_size > 10_000
+    ('s.html', True)
+    >>> sorted(found.summary)
+    ['advice', 'connectivity', 'data', 'dimension', 'maps', 'repeat', 'seconds', 'verdict']
     """
 
     path: Path
@@ -113,6 +132,13 @@ def report(
     Returns
     -------
     Report
+        The file, and what it says; ``print`` it for a summary.
+
+    See Also
+    --------
+    manifoldry.assess : quality of one embedding.
+    manifoldry.compare : several embeddings in one table.
+    manifoldry.estimate_dimension : the number of dimensions, and why methods differ.
 
     Examples
     --------

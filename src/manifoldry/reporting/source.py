@@ -102,6 +102,16 @@ def read_data(data: Any, labels: Any = None) -> Table:
     labels : str or array of shape (n_samples,), default=None
         Name of a column, or a label for each row.
 
+    Returns
+    -------
+    Table
+        The features, with names and labels of the rows. Values may be missing.
+
+    See Also
+    --------
+    manifoldry.io.read_table : the same for files, with more choices.
+    manifoldry.report : reads its data by it.
+
     Examples
     --------
     >>> from manifoldry.reporting import read_data

@@ -367,6 +367,16 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
 
         :class:`~manifoldry.NonRedundant` uses it to compute other coordinates than the principal
         axes, and passes its solution to :meth:`adopt`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, frame, NeighborGraph or AnnData
+            The data, as for :meth:`fit`.
+
+        Returns
+        -------
+        PosedMap
+            The problem of the unfolded data.
         """
         self.fit(X)
         graph: Any = self._row_matcher
@@ -379,6 +389,13 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
 
         Attributes of the unfolding are kept; ``eigenvalues_``, ``residuals_``, ``gaps_`` and
         ``solver_`` are then those of the new coordinates.
+
+        Parameters
+        ----------
+        posed : PosedMap
+            The problem.
+        spectra : Spectra
+            Its solution.
         """
         del self.map_edge_error_  # of the principal coordinates
         store_spectrum(self, posed, spectra)

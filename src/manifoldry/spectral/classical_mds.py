@@ -50,8 +50,8 @@ class ClassicalMDS(SpectralEmbedder):
     eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues of B; coordinates with a negative eigenvalue are zero.
     negative_fraction_ : float or None
-        Sum of |ℓ| over the negative eigenvalues ℓ of B divided by that over all eigenvalues; 0 for
-        Euclidean distances. None (not computed) for more than 2000 points.
+        Sum of the absolute values of the negative eigenvalues of B, divided by that of all
+        eigenvalues; 0 for Euclidean distances. None (not computed) for more than 2000 points.
     loss_ : float
         The strain divided by Σ Bᵢⱼ².
     additive_constant_ : float

@@ -113,6 +113,8 @@ class DiffusionMaps(LaplacianEigenmaps):
     See Also
     --------
     LaplacianEigenmaps : the method for evenly sampled data.
+    NonRedundant : coordinates that do not repeat each other.
+    manifoldry.tl.diffmap : for cells in an AnnData.
 
     References
     ----------

@@ -62,6 +62,8 @@ class HessianLLE(TangentEmbedder):
     See Also
     --------
     LTSA : faster, and similar on sheets.
+    ModifiedLLE : needs fewer neighbors.
+    Isomap : for the distances of a convex sheet.
 
     References
     ----------

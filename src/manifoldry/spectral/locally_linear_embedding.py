@@ -80,7 +80,8 @@ class LocallyLinearEmbedding(SpectralEmbedder):
 
     See Also
     --------
-    LLE, LTSA, HessianLLE : the variants as classes of their own.
+    LLE, LTSA, HessianLLE, ModifiedLLE : the variants as classes of their own.
+    sklearn.manifold.LocallyLinearEmbedding : whose parameters it takes.
 
     References
     ----------

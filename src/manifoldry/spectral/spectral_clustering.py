@@ -85,6 +85,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     See Also
     --------
     LaplacianEigenmaps : the coordinates without clusters.
+    sklearn.cluster.SpectralClustering : without ``predict`` for new points.
 
     References
     ----------
@@ -152,6 +153,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         Returns
         -------
         array of shape (n_samples,)
+            The clusters, counted from 0.
         """
         rows = self._read_new(X)
         self._distance_from_data.warn_if_far(rows)
@@ -160,6 +162,15 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
             return np.asarray(self._kmeans.predict(Y))
 
     def adopt(self, posed: Posed, spectra: Spectra) -> None:
+        """Use the solution of the problem of :meth:`pose` as the fitted model, and find clusters.
+
+        Parameters
+        ----------
+        posed : Posed
+            The problem.
+        spectra : Spectra
+            Its solution.
+        """
         super().adopt(posed, spectra)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)

@@ -83,6 +83,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
     See Also
     --------
     LaplacianEigenmaps : the same method with more choices.
+    sklearn.manifold.SpectralEmbedding : whose parameters it takes.
 
     References
     ----------

@@ -27,7 +27,9 @@ def assess(
     key_added: str | None = None,
     random_state: int = 0,
 ) -> Assessment:
-    """Compare an embedding of any origin with the data; see :func:`manifoldry.assess`.
+    """Compare an embedding of any origin with the data, and say how far it can be trusted.
+
+    It computes the metrics of :func:`manifoldry.assess` and stores them beside the embedding.
 
     Parameters
     ----------
@@ -36,9 +38,12 @@ def assess(
     basis : str, default="umap"
         Key of the embedding in ``obsm``, with or without ``X_``.
     labels : str or array of shape (n_obs,), default=None
-        Column of ``obs`` with labels, or the labels: are neighbors of the same label?
-    use_rep, n_pcs : str and int, default=None
+        Column of ``obs`` with labels, or the labels: do neighbors have the same one? If labels are
+        passed, their accuracy is one of the metrics.
+    use_rep : str, default=None
         The data, as for :func:`embed`.
+    n_pcs : int, default=None
+        Number of columns of the data, as for :func:`embed`.
     n_neighbors : int, default=None
         Neighborhood size; None means 15.
     metric : str, default="euclidean"
@@ -57,6 +62,26 @@ def assess(
     Assessment
         ``print`` it for a table and a summary in sentences. ``uns`` has ``metrics``, ``baseline``
         (those of PCA), ``summary`` and ``params``; ``obs`` has the metrics of every cell.
+
+    See Also
+    --------
+    manifoldry.assess : the same for arrays and estimators.
+    embed : computes an embedding.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> from manifoldry import tl
+    >>> rng = np.random.default_rng(0)
+    >>> types = np.arange(100) % 2
+    >>> adata = anndata.AnnData(rng.normal(size=(100, 10)) + 5 * types[:, None])
+    >>> adata.obs["type"] = types.astype(str)
+    >>> adata.obsm["X_umap"] = adata.X[:, :2]  # stands for an embedding by any package
+    >>> found = tl.assess(adata, "umap", labels="type")
+    >>> found.metrics["label_accuracy"] > 0.95 > 0.9 > found.metrics["trustworthiness"]
+    True
+    >>> bool(adata.obs["umap_trustworthiness"].min() < 0.9)  # which cells not to trust
+    True
     """
     key = basis if basis in check_annotated(adata).obsm else f"X_{basis}"
     embedding = embedding_like((adata, key), "basis")

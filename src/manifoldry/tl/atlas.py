@@ -58,14 +58,41 @@ def fit_atlas(
         Sum of the counts of a cell after normalization; None means the median.
     n_pcs : int, default=None
         Number of principal components; None means 50, or as many as there are, and 0 none.
-    n_components, key_added, random_state, **params
-        As for :func:`embed`.
+    n_components : int, default=2
+        Number of coordinates.
+    key_added : str, default=None
+        Key of the coordinates in ``obsm`` and of the description in ``uns``, as for
+        :func:`embed`; by default after the method.
+    random_state : int, default=0
+        Seed.
+    **params
+        Further parameters of the estimator.
 
     Returns
     -------
     Pipeline
         The fitted model. ``transform`` takes an AnnData. The coordinates of the atlas are in
         ``obsm``, as for :func:`embed`.
+
+    See Also
+    --------
+    map_cells : gives new cells coordinates by the model.
+    embed : coordinates alone.
+    manifoldry.save : writes the model to a file.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> from manifoldry import tl
+    >>> rng = np.random.default_rng(0)
+    >>> rates = rng.gamma(2.0, 5.0, size=(2, 30))  # of 30 genes in two types of cells
+    >>> cells = rng.poisson(rates[np.arange(100) % 2]).astype("float32")
+    >>> atlas = anndata.AnnData(cells[:80])
+    >>> model = tl.fit_atlas(atlas, "isomap", n_neighbors=50)
+    >>> list(model.named_steps), atlas.obsm["X_isomap"].shape
+    (['genes', 'pca', 'isomap'], (80, 2))
+    >>> model.transform(anndata.AnnData(cells[80:])).shape
+    (20, 2)
     """
     check_annotated(adata)
     chosen = _chosen_genes(adata, genes)
@@ -114,10 +141,30 @@ def map_cells(
 
     Returns
     -------
-    AnnData if `copy`, otherwise None. ``obs["tsne_novelty"]`` (or with the name of another method,
-    or `key_added`) is the distance of each cell from those of the atlas: above 2 it is unlike them,
-    and its place means little. It is measured in the principal components of the atlas, so that a
-    difference in genes that hardly vary there is not seen.
+    AnnData or None
+        The changed copy if `copy`. ``obs["tsne_novelty"]`` (or with the name of another method, or
+        `key_added`) is the distance of each cell from those of the atlas: above 2 it is unlike
+        them, and its place means little. It is measured in the principal components of the atlas,
+        so that a difference in genes that hardly vary there is not seen.
+
+    See Also
+    --------
+    fit_atlas : fits the model.
+    manifoldry.load : loads a model from a file.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> from manifoldry import tl
+    >>> rng = np.random.default_rng(0)
+    >>> rates = rng.gamma(2.0, 5.0, size=(2, 30))  # of 30 genes in two types of cells
+    >>> cells = rng.poisson(rates[np.arange(100) % 2]).astype("float32")
+    >>> atlas = anndata.AnnData(cells[:80])
+    >>> model = tl.fit_atlas(atlas, "isomap", n_neighbors=50)
+    >>> new = anndata.AnnData(cells[80:])
+    >>> tl.map_cells(new, model)
+    >>> new.obsm["X_isomap"].shape, bool(new.obs["isomap_novelty"].max() < 3)
+    ((20, 2), True)
     """
     adata = check_annotated(adata).copy() if copy else check_annotated(adata)
     cells = adata if layer is None else (adata, layer)

@@ -25,7 +25,7 @@ def diffmap(
     random_state: int = 0,
     copy: bool = False,
 ) -> Any:
-    """Diffusion coordinates from the connectivities that ``sc.pp.neighbors`` has stored.
+    """Compute diffusion coordinates from the connectivities that ``sc.pp.neighbors`` has stored.
 
     The random walk is that of ``sc.tl.diffmap``, with the same eigenvalues. Coordinates differ
     from those in ``X_diffmap`` in three ways: the constant first one is left out; they are the
@@ -60,9 +60,37 @@ def diffmap(
 
     Returns
     -------
-    AnnData if `copy`, otherwise None. ``uns[key]`` has ``params``, the ``eigenvalues`` ℓ (of
-    non-redundant coordinates, the quotients that take their place) and the ``unpredictability`` of
-    each coordinate from those before it: near 0 means that it repeats them.
+    AnnData or None
+        The changed copy if `copy`. ``uns[key]`` has ``params``, the ``eigenvalues`` ℓ (of
+        non-redundant coordinates, the quotients that take their place) and the ``unpredictability``
+        of each coordinate from those before it: near 0 means that it repeats them.
+
+    See Also
+    --------
+    embed : any other method.
+    manifoldry.DiffusionMaps : the estimator, for arrays.
+    manifoldry.NonRedundant : coordinates that do not repeat each other.
+
+    Examples
+    --------
+    Cells along a process, with a neighbor graph as ``sc.pp.neighbors`` stores it:
+
+    >>> import anndata, numpy as np
+    >>> from sklearn.neighbors import kneighbors_graph
+    >>> from manifoldry import tl
+    >>> time = np.sort(np.random.default_rng(0).uniform(size=200))
+    >>> adata = anndata.AnnData(np.column_stack([np.cos(3 * time), np.sin(3 * time)]))
+    >>> near = kneighbors_graph(adata.X, 10)
+    >>> adata.obsp["distances"] = kneighbors_graph(adata.X, 10, mode="distance")
+    >>> adata.obsp["connectivities"] = near.maximum(near.T)
+    >>> adata.uns["neighbors"] = {"params": {"metric": "euclidean"}}
+    >>> tl.diffmap(adata, 3)
+    >>> adata.obsm["X_diffusion_maps"].shape
+    (200, 3)
+    >>> bool(abs(np.corrcoef(adata.obsm["X_diffusion_maps"][:, 0], time)[0, 1]) > 0.95)
+    True
+    >>> adata.uns["diffusion_maps"]["unpredictability"].round(1)  # the others repeat the first
+    array([1., 0., 0.])
     """
     adata = check_annotated(adata).copy() if copy else check_annotated(adata)
     graph = ScanpyGraph.of(adata, neighbors_key)
@@ -96,7 +124,7 @@ def embed(
     copy: bool = False,
     **params: Any,
 ) -> Any:
-    """Coordinates by any method of this package.
+    """Compute coordinates of cells by any method of this package.
 
     Parameters
     ----------
@@ -107,9 +135,11 @@ def embed(
         cloned and whose own parameters take the place of `n_components` and `random_state`.
     n_components : int, default=2
         Number of coordinates.
-    use_rep, n_pcs : str and int, default=None
-        Data, as for scanpy's functions: a key of ``obsm`` or ``layers``, or ``"X"``, and the
-        number of their columns. None means ``"X_pca"``, or ``X`` if it has at most 50 columns.
+    use_rep : str, default=None
+        Data, as for scanpy's functions: a key of ``obsm`` or ``layers``, or ``"X"``. None means
+        ``"X_pca"``, or ``X`` if it has at most 50 columns.
+    n_pcs : int, default=None
+        Number of columns of the data to use, as for scanpy's functions.
     neighbors_key : str, default=None
         Use the neighbors that ``sc.pp.neighbors`` has stored under this key of ``uns``, such as
         ``"neighbors"``, in place of a search. Then None for `use_rep` and `n_pcs` means the data
@@ -126,7 +156,24 @@ def embed(
 
     Returns
     -------
-    AnnData if `copy`, otherwise None.
+    AnnData or None
+        The changed copy if `copy`.
+
+    See Also
+    --------
+    diffmap : diffusion coordinates from scanpy's graph.
+    fit_atlas : a model that can map new cells.
+    assess : how far the coordinates can be trusted.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> from manifoldry import tl
+    >>> kinds = 5 * (np.arange(100) % 2)
+    >>> adata = anndata.AnnData(np.random.default_rng(0).normal(size=(100, 10)) + kinds[:, None])
+    >>> tl.embed(adata, "isomap", n_neighbors=60)
+    >>> adata.obsm["X_isomap"].shape, adata.uns["isomap"]["params"]["n_neighbors"]
+    ((100, 2), 60)
     """
     adata = check_annotated(adata).copy() if copy else check_annotated(adata)
     name, estimator = named_estimator(method, n_components, random_state, params)

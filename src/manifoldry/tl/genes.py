@@ -36,12 +36,16 @@ class GeneExpression(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_genes,)
         The genes.
     n_features_in_ : int
         Number of genes.
     target_sum_ : float or None
         Value of `target_sum` that was used; None for values that are not counts.
+
+    See Also
+    --------
+    fit_atlas : puts it in front of a method.
 
     Examples
     --------
@@ -73,6 +77,11 @@ class GeneExpression(TransformerMixin, BaseEstimator):
             Cells, with the names of their genes.
         y : ignored
             Not used, present for API consistency.
+
+        Returns
+        -------
+        GeneExpression
+            The fitted transformer itself.
         """
         present = gene_names(X)
         if present is None:
@@ -94,12 +103,17 @@ class GeneExpression(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Matrix:
-        """Values of the genes in the order of the fit, (n_cells, n_genes).
+        """Select and normalize the values of the genes, in the order of the fit.
 
         Parameters
         ----------
         X : AnnData, (AnnData, layer), data frame, array or sparse matrix
             Cells; without names of genes, one column for each gene in the order of the fit.
+
+        Returns
+        -------
+        array or sparse array of shape (n_cells, n_genes)
+            The values.
         """
         check_is_fitted(self)
         selected = self._selected(X)
@@ -113,7 +127,18 @@ class GeneExpression(TransformerMixin, BaseEstimator):
         return np.log1p(selected * factor[:, None])
 
     def inverse_transform(self, X: Any) -> Matrix:
-        """Values of the genes; of counts, those of a cell whose sum is `target_sum_`."""
+        """Return values of the genes; of counts, those of cells whose sum is ``target_sum_``.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_cells, n_genes)
+            Values as ``transform`` returns them.
+
+        Returns
+        -------
+        array or sparse array of shape (n_cells, n_genes)
+            The values.
+        """
         check_is_fitted(self)
         rows = read_rows(X, least=0)
         return rows if self.target_sum_ is None else np.expm1(rows)

@@ -18,7 +18,9 @@ from manifoldry.util.validation import read_rows, spread_rows
 
 @dataclass(frozen=True, eq=False)
 class ScanpyGraph:
-    """Distances and connectivities of the neighbors of each cell.
+    """Distances and connectivities of the neighbors of each cell, as scanpy stores them.
+
+    Use it to pass a graph that ``sc.pp.neighbors`` has computed to an estimator of this package.
 
     Parameters
     ----------
@@ -28,6 +30,25 @@ class ScanpyGraph:
         Symmetric weights.
     params : dict
         Parameters of ``sc.pp.neighbors``, such as ``metric``, ``use_rep`` and ``n_pcs``.
+
+    See Also
+    --------
+    embed : uses it with ``neighbors_key``.
+    manifoldry.NeighborGraph : the graph of this package.
+
+    Examples
+    --------
+    >>> import anndata, numpy as np
+    >>> from sklearn.neighbors import kneighbors_graph
+    >>> from manifoldry import Isomap
+    >>> from manifoldry.tl import ScanpyGraph
+    >>> adata = anndata.AnnData(np.random.default_rng(0).normal(size=(60, 3)))
+    >>> adata.obsp["distances"] = kneighbors_graph(adata.X, 8, mode="distance")
+    >>> adata.obsp["connectivities"] = kneighbors_graph(adata.X, 8)
+    >>> adata.uns["neighbors"] = {"params": {"metric": "euclidean"}}  # as sc.pp.neighbors has it
+    >>> graph = ScanpyGraph.of(adata).neighbor_graph(adata.X)
+    >>> Isomap().fit(graph).embedding_.shape
+    (60, 2)
     """
 
     distances: Matrix
@@ -36,7 +57,20 @@ class ScanpyGraph:
 
     @classmethod
     def of(cls, adata: Any, neighbors_key: str | None = None) -> ScanpyGraph:
-        """The graph that ``uns[neighbors_key]`` describes, by default ``uns["neighbors"]``."""
+        """Read the graph that ``uns[neighbors_key]`` of `adata` describes.
+
+        Parameters
+        ----------
+        adata : AnnData
+            Cells with the graph of ``sc.pp.neighbors``.
+        neighbors_key : str, default=None
+            Entry of ``uns`` that describes the graph; None means ``"neighbors"``.
+
+        Returns
+        -------
+        ScanpyGraph
+            The graph.
+        """
         key = "neighbors" if neighbors_key is None else neighbors_key
         if key not in adata.uns:
             also = "" if neighbors_key is None else f", key_added={key!r}"
@@ -69,6 +103,11 @@ class ScanpyGraph:
         points : array of shape (n_obs, n_features)
             The data that ``sc.pp.neighbors`` has used; an error is raised if their distances
             differ from the stored ones.
+
+        Returns
+        -------
+        NeighborGraph
+            The graph.
         """
         counts = np.diff(self.distances.indptr)
         k = int(counts.min())
@@ -84,7 +123,10 @@ class ScanpyGraph:
         return replace(graph, index=index, metric=self.metric)
 
     def representation(self, adata: Any, use_rep: str | None, n_pcs: int | None) -> Matrix:
-        """The data of the graph: what is passed here, or what the stored parameters name."""
+        """Return the data of the graph, from `adata`.
+
+        They are those of `use_rep` and `n_pcs`, or what the stored parameters name.
+        """
         if use_rep is None and n_pcs is None:
             use_rep, n_pcs = self.params.get("use_rep"), self.params.get("n_pcs")
         return representation(adata, use_rep, None if n_pcs is None else int(n_pcs))

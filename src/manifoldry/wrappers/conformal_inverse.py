@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.dominant_points import (
     takes_n_neighbors,
     unchecked_dominance,
@@ -109,6 +110,7 @@ class ConformalInverse(
     See Also
     --------
     manifoldry.metrics.reconstruction : the mean error on held-out data.
+    UKR : a method whose inverse is part of its objective.
 
     References
     ----------
@@ -151,6 +153,11 @@ class ConformalInverse(
             The data.
         y : ignored
             For compatibility with scikit-learn.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         _check_fraction("coverage", self.coverage)
         if self.calibration is not None:
@@ -240,13 +247,35 @@ class ConformalInverse(
     walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return the embedding of `X`, (n_samples, n_components)."""
+        """Compute the embedding of `X` and return it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The data, as for :meth:`fit`.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            A copy of ``embedding_``.
+        """
         return self.fit(X).embedding_.copy()
 
+    @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Embed new points with the estimator's `transform`.
 
-        With ``return_distance=True`` also return the result of :meth:`novelty`.
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            New data.
+        {return_distance}
+
+        Returns
+        -------
+        {coordinates}
         """
         check_is_fitted(self)
         data = check_data(self, X, reset=False)
@@ -255,22 +284,39 @@ class ConformalInverse(
         placed = in_precision(_transform_rows(self.estimator_, data), data.dtype)
         return placed if distances is None else (placed, distances)
 
+    @shared_docs
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the data passed to `fit`.
 
-        It is about 1 for rows like the data, and above 2 for rows unlike them; see
-        :class:`~manifoldry.extension.RelativeDistance`.
+        See :class:`~manifoldry.extension.RelativeDistance`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows as for :meth:`transform`.
+
+        Returns
+        -------
+        {distances}
         """
         check_is_fitted(self)
         return self._distance_from_data.of(check_data(self, X, reset=False))
 
+    @shared_docs
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
         """Reconstruct data from positions with the estimator's `inverse_transform`.
 
-        With ``return_distance=True`` also return the distance of each position from those of the
-        data, relative to their spacing: about 1 among them, far above 2.
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components)
+            Coordinates.
+        {return_map_distance}
+
+        Returns
+        -------
+        {restored_data}
         """
         check_is_fitted(self)
         with ignoring(NoveltyWarning):  # some estimators have none

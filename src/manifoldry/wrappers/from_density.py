@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity.dense import median_rbf
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.dominant_points import (
     takes_n_neighbors,
     unchecked_dominance,
@@ -71,8 +72,8 @@ class FromDensity(
         and 0.5 for ``KernelPCA`` with a Gaussian kernel, by the error with which as many
         eigenfunctions of that kernel reproduce it between held-out rows. It means 1 for every other
         estimator, such as the default one, ``PCA()`` or a kernel PCA inside another estimator, and
-        for densities of other kinds. (The nearest neighbors of draws close to a row would be other
-        draws of the same row.)
+        for densities of other kinds: the nearest neighbors of draws close to a row would be other
+        draws of the same row.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the draws, and of the density if it has no seed; ``None`` is a fixed seed.
 
@@ -91,6 +92,10 @@ class FromDensity(
     width_trials_ : list of WidthTrial
         The widths that were compared and their losses; empty if none were.
 
+    See Also
+    --------
+    ManifoldParzen, MixtureOfFactorAnalyzers : densities of the data.
+
     Notes
     -----
     It helps on some data only. The error with which ten coordinates of kernel PCA of 100 digits
@@ -99,10 +104,6 @@ class FromDensity(
     measurements 2 and 10 % better (experiment E1.6 in ``papers/bengio2003-eigenfunctions``).
     Choosing a width takes about 20 eigenproblems of ten times the number of rows, at most 200 of
     which are used. Compare with the estimator alone.
-
-    See Also
-    --------
-    ManifoldParzen, MixtureOfFactorAnalyzers : densities of the data.
 
     References
     ----------
@@ -145,6 +146,11 @@ class FromDensity(
             The data.
         y : ignored
             For compatibility with scikit-learn.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
         """
         with replacing_fit(self):
             self._fit(X)
@@ -217,9 +223,23 @@ class FromDensity(
     walk = walk
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return the embedding of `X`, (n_samples, n_components)."""
+        """Compute the embedding of `X` and return it.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data, as for :meth:`fit`.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            A copy of ``embedding_``.
+        """
         return self.fit(X).embedding_.copy()
 
+    @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Embed new points, each independently of the others.
 
@@ -229,6 +249,10 @@ class FromDensity(
             The points.
         return_distance : bool, default=False
             Also return the distance of each row from the data; see :meth:`novelty`.
+
+        Returns
+        -------
+        {coordinates}
         """
         data = self._read_new(X)
         distances = self._distance_from_data.of(data) if return_distance else None
@@ -236,11 +260,20 @@ class FromDensity(
         placed = self._transform_rows(data)
         return placed if distances is None else (placed, distances)
 
+    @shared_docs
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the data, not from the draws.
 
-        It is about 1 for rows like the data, and above 2 for rows unlike them; see
-        :class:`~manifoldry.extension.RelativeDistance`.
+        See :class:`~manifoldry.extension.RelativeDistance`.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            Rows as for :meth:`transform`.
+
+        Returns
+        -------
+        {distances}
         """
         return self._distance_from_data.of(self._read_new(X))
 
@@ -252,6 +285,7 @@ class FromDensity(
         with ignoring(NoveltyWarning):  # the estimator compares with the draws
             return np.asarray(self.estimator_.transform(data))
 
+    @shared_docs
     def inverse_transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Compute data from coordinates, with their distance from the embedding if requested.
 
@@ -266,6 +300,10 @@ class FromDensity(
         return_distance : bool, default=False
             Also return the distance of each row from the embedding relative to its spacing, if the
             estimator does.
+
+        Returns
+        -------
+        {restored_data}
         """
         check_is_fitted(self)
         options = {"return_distance": True} if return_distance else {}
