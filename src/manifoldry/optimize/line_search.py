@@ -108,6 +108,11 @@ class Armijo(LineSearch):
     slope_fraction : float, default=0.9
         A step is too short if the slope after it is still this fraction of the slope before it.
 
+    See Also
+    --------
+    StrongWolfe : also bounds the slope.
+    GradientDescent : uses it by default.
+
     Examples
     --------
     >>> from manifoldry.optimize import GradientDescent
@@ -192,6 +197,11 @@ class StrongWolfe(LineSearch):
     backtrack : float, default=0.1
         Position of the next trial in the bracket, as a fraction of its width, if the value at the
         far end is not finite.
+
+    See Also
+    --------
+    Armijo : fewer evaluations, for Newton-like filters.
+    LBFGS, ConjugateGradient : use it by default.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class MethodOfMultipliers:
         A coordinate is in use if its largest absolute value exceeds `min_extent`; added coordinates
         are random with standard deviation `extra_scale`. Both in units of the root mean squared
         edge length.
-    stopping : Stopping
+    stopping : Stopping, optional
         Stopping rule of a round; its `max_iter` is replaced by the problem's `steps_per_round`.
     init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
         Start of the search: ``"isomap"`` with landmarks; ``"laplacian"``, the same problem solved

@@ -314,6 +314,7 @@ class PosedOnGraph(Posed):
 
     @cached_property
     def problems(self) -> list[SpectralProblem]:
+        """Eigenproblems, one for each connected component, the largest first."""
         if len(self.rows_by_component[0]) == self.problem.n:
             return [self.problem]
         return [self.problem.restrict(rows) for rows in self.rows_by_component]
