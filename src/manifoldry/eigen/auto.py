@@ -103,8 +103,8 @@ class Auto(EigenSolver):
         Above this order a matrix whose graph is that of a surface is factorized without a probe
         and an estimate of the fill-in.
     surface_dimension : float, default=2.7
-        Graphs of at most this dimension count as surfaces; see
-        :func:`manifoldry.eigen.inverse.growth_dimension`.
+        Graphs of at most this dimension count as surfaces. The dimension is estimated from the
+        growth of neighborhoods.
     max_constrained_cost : int, default=500
         With constraints, the matrix is factorized without a probe if that costs no more than this
         many products.

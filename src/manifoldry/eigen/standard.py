@@ -198,7 +198,7 @@ class StandardProblem:
 
     @cached_property
     def norm(self) -> float:
-        """Lower estimate of ‖A‖, mostly within 20 %; see :func:`estimated_norm`.
+        """Lower estimate of ‖A‖, mostly within 20 %.
 
         For an operator given by its product, whose products may be slow, it is the larger of two
         finite bounds.

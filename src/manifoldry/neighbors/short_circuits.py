@@ -130,14 +130,27 @@ def find_short_circuits(
         A neighbor graph, or data to build one from; see :meth:`NeighborGraph.build`.
     n_neighbors : int, default=None
         Number of neighbors; by default 10, or the number of the given graph.
-    radius, metric, metric_params, n_jobs
-        See :meth:`NeighborGraph.build`; only used for data.
-    options : ShortCircuitOptions
+    radius : float, default=None
+        Use all points within this distance instead of a fixed number; only for data.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbor search; only for data.
+    metric_params : dict, default=None
+        Additional arguments of the metric.
+    n_jobs : int, default=None
+        Number of threads, by default one per core.
+    options : ShortCircuitOptions, optional
         Thresholds of the search.
 
     Returns
     -------
     ShortCircuits
+        The edges, the most harmful first.
+
+    See Also
+    --------
+    manifoldry.neighbors.ShortCircuits : the result, and the graph without these edges.
+    manifoldry.NeighborGraph : the graph.
+    manifoldry.Isomap, manifoldry.MVU : methods that short circuits spoil.
 
     Examples
     --------

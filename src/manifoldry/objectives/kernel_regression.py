@@ -44,8 +44,8 @@ class UKRObjective(Objective):
     out of its own fit (the default), bound the embedding (:class:`Boxed`) or penalize low density
     (:class:`DensityFloor`).
 
-    The fit at a point far from all others is the nearest point, and its gradient vanishes: see
-    :func:`reinsert` and :class:`DensityFloor`.
+    The fit at a point far from all others is the nearest point, and its gradient vanishes;
+    :class:`DensityFloor` prevents that.
 
     A value costs a kernel value and min(n, n_features) products for every pair of points, a
     gradient twice that, in blocks of rows. Up to 2000 points all n² pairs are used; for more,

@@ -21,7 +21,7 @@ def elastic(
 
     Neighbors in the data attract each other quadratically; all points, or those far apart in the
     data, repel each other. Up to a critical λ (see
-    :class:`~manifoldry.objectives.bifurcation.Bifurcation`) the embedding is a single point; beyond
+    :class:`Bifurcation`) the embedding is a single point; beyond
     it the scale grows like the square root of log λ. Values of λ refer to weights that sum to one:
     weights a·W⁺ and b·W⁻ give the same embeddings at λ·a/b.
 

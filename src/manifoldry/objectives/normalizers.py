@@ -151,8 +151,8 @@ class Normalizer(ABC):
         n : int
             Number of training points.
         normalizer_value : float
-            R of the training embedding, used if the normalizer is
-            :attr:`depends_on_training_value`.
+            R of the training embedding, used if the normalizer has
+            `depends_on_training_value`.
         log_factor : array of shape (n_new,)
             Logarithm of a factor that may overflow where the term does not.
 

@@ -67,13 +67,14 @@ class Resized(Objective):
 
 @dataclass(frozen=True, eq=False)
 class Boxed(Objective):
-    """E(η·sin(Z/η)): unconstrained minimization over Z is minimization over Y with |Y| ≤ η.
+    """Objective E(η·sin(Z/η)) of unconstrained variables Z, for an embedding Y within ±η.
 
+    Unconstrained minimization over Z is minimization over embeddings Y in a box.
     :meth:`constrained` returns the embedding Y of a solution Z; near the center Y ≈ Z. A minimum at
-    the boundary is an ordinary minimum in Z, at |Z| = η·π/2, with positive curvature; with tanh it
-    would lie at infinity, and searches would converge slowly. The gradient vanishes at the
-    boundary, so a search must start in the interior, as :meth:`unconstrained` ensures. The value
-    is not invariant to translations.
+    the boundary is an ordinary minimum in Z, at ±η·π/2, with positive curvature; with tanh it would
+    lie at infinity, and searches would converge slowly. The gradient vanishes at the boundary, so a
+    search must start in the interior, as :meth:`unconstrained` ensures. The value is not invariant
+    to translations.
 
     Parameters
     ----------

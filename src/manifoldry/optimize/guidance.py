@@ -226,7 +226,7 @@ class Guidance(Filter):
         Parameters
         ----------
         prepared : object
-            The result of :meth:`prepare`.
+            The result of `prepare`.
         parameter : float
             The parameter of the stage.
         G : array of shape (n, d)
@@ -251,7 +251,7 @@ class Guidance(Filter):
         Returns
         -------
         object
-            What is passed to :meth:`smooth`.
+            What is passed to `smooth`.
         """
         if self.matrix is None:
             return lazy(graph_matrix(objective.attraction))

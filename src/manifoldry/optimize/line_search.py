@@ -174,12 +174,13 @@ class Armijo(LineSearch):
 
 @dataclass(frozen=True)
 class StrongWolfe(LineSearch):
-    """Strong Wolfe conditions: E(Y + ηP) ≤ E(Y) + c₁η⟨G, P⟩ and |E′(η)| ≤ c₂·|E′(0)|.
+    """Strong Wolfe conditions on the decrease and on the slope after a step.
 
-    E′(η) is the derivative along the ray. The second condition makes the differences of gradients
-    useful to conjugate gradients and L-BFGS. At the near end of the bracket the decrease suffices
-    and the slope is too negative; at the far end the slope is positive or the decrease too small,
-    so that points between them satisfy both conditions.
+    The decrease suffices if E(Y + ηP) ≤ E(Y) + c₁η⟨G, P⟩. The derivative E′(η) along the ray must
+    not exceed c₂ times E′(0) in absolute value, which makes the differences of gradients useful to
+    conjugate gradients and L-BFGS. At the near end of the bracket the decrease suffices and the
+    slope is too negative; at the far end the slope is positive or the decrease too small, so that
+    points between them satisfy both conditions.
 
     Parameters
     ----------

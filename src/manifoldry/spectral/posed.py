@@ -159,7 +159,7 @@ class Posed(ABC):
         Parameters
         ----------
         Y : array of shape (n, k)
-            The result of :meth:`coordinates`.
+            The result of `coordinates`.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class Posed(ABC):
         spectra : Spectra
             The eigenpairs of the problems.
         Y : array of shape (n, k)
-            The result of :meth:`coordinates`.
+            The result of `coordinates`.
         extension : Extension
             The extension to new points.
 
