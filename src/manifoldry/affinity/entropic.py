@@ -19,7 +19,7 @@ _NEIGHBORS_PER_PERPLEXITY = 3  # the weights of farther neighbors are negligible
 class Entropic(Affinity):
     """Probabilities p(j|i) ∝ exp(−βᵢ·d²) of the neighbors j of i, each βᵢ set by the perplexity.
 
-    The perplexity, the exponential of the entropy of p(·|i), is the effective number of neighbors.
+    The perplexity, the exponential of their entropy, is the effective number of neighbors.
     These are the affinities of stochastic neighbor embedding, t-SNE and the elastic embedding;
     they are also useful elsewhere if the density of the data varies.
 
@@ -31,7 +31,7 @@ class Entropic(Affinity):
     ----------
     perplexity : float, default=None
         Effective number of neighbors, between one and the number of neighbors in the graph, which
-        should be three times as large; see :func:`neighbors_for`. By default a third of the number
+        should be three times as large. By default a third of the number
         of neighbors in the graph, but at most 30.
     symmetrize : {"or", "and", "mean"}, default="mean"
         See :class:`Affinity`.

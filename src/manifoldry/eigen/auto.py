@@ -68,47 +68,47 @@ class Auto(EigenSolver):
 
     Parameters
     ----------
-    dense_up_to : int
+    dense_up_to : int, default=2000
         Problems up to this order are solved as dense matrices.
-    iterate_from : int
+    iterate_from : int, default=400
         Above this order, an iterative solver is used when few pairs of an explicit matrix are
         needed (k at most a twentieth of the order).
     max_fill : float, optional
         Largest estimated number of nonzeros of a sparse factor. By default, the free memory
         divided by `bytes_per_entry`.
-    max_probe_products : int
+    max_probe_products : int, default=2000
         Matrix-vector products tried with a sparse operator before factorizing it.
-    dense_fallback_up_to : int
+    dense_fallback_up_to : int, default=10000
         Problems up to this order are solved as dense matrices if all other solvers fail.
-    full_multiplicity : bool
+    full_multiplicity : bool, default=True
         Search for all eigenvectors of repeated eigenvalues; see :class:`Lanczos`.
-    acceptance : Acceptance
+    acceptance : Acceptance, optional
         Errors of eigenvectors at which Lanczos iterations with the operator itself stop.
-    probe_first : bool
+    probe_first : bool, default=False
         Start with a probe even where an estimate of the fill-in would come first.
-    bytes_per_entry : int
+    bytes_per_entry : int, default=26
         Memory per nonzero of a symmetric factor by SuperLU, measured at 10⁶ points; our own factor
         of larger matrices needs less.
-    max_cost_ratio : float
+    max_cost_ratio : float, default=10
         If a factorization costs more than this many times `max_probe_products`, Lanczos is tried
         again with more products before factorizing.
-    estimate_fill_up_to : int
+    estimate_fill_up_to : int, default=5000
         Up to this order the fill-in is estimated before the probe.
-    small_fill_ratio : float
+    small_fill_ratio : float, default=2.5
         If the factor has at most this many times the nonzeros of the operator, it is computed
         without a probe. At 700 to 5000 points, digits, cells and rolls have ratios of 1.3 to 2.3
         and are solved faster by factorization; Gaussian clouds of 10 and 50 dimensions have larger
         ratios, up to 300, and are not.
-    surface_from : int
+    surface_from : int, default=20000
         Above this order a matrix whose graph is that of a surface is factorized without a probe
         and an estimate of the fill-in.
-    surface_dimension : float
-        Graphs of at most this dimension count as surfaces; see
-        :func:`manifoldry.eigen.inverse.growth_dimension`.
-    max_constrained_cost : int
+    surface_dimension : float, default=2.7
+        Graphs of at most this dimension count as surfaces. The dimension is estimated from the
+        growth of neighborhoods.
+    max_constrained_cost : int, default=500
         With constraints, the matrix is factorized without a probe if that costs no more than this
         many products.
-    order_per_product, dense_products : int
+    order_per_product, dense_products : int, default=40, 50
         Shift-invert of a dense matrix takes as long as about `dense_products` products for its
         solves and, for the Cholesky factor, its order divided by `order_per_product` (measured at
         2000 to 5000 points). The probe before it takes no longer.

@@ -48,7 +48,6 @@ class Spectra:
 
     per_component: list[Spectrum | None]
     k: int
-    """Number of requested pairs; small components have fewer."""
 
     @property
     def largest(self) -> Spectrum:

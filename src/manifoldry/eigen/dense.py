@@ -25,22 +25,22 @@ class Dense(PairSolver):
 
     Parameters
     ----------
-    well_conditioned : float
+    well_conditioned : float, default=1e-10
         If all wanted eigenvalues of FᵀF exceed this fraction of the largest, the eigenvectors of
         F Fᵀ are computed as F w / σ.
-    accurate_squares : float
+    accurate_squares : float, default=1e-6
         If they exceed this fraction, the vectors F w / σ are orthogonal to about ten digits and
         used as they are.
-    null_tolerance : float
+    null_tolerance : float, default=1e-14
         Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
-    implicit_null_tolerance : float
+    implicit_null_tolerance : float, default=1e-11
         The same when F is implicit. Eigenvalues computed from FᵀF have a relative error of this
         size, which dividing by σ would amplify.
-    single_angle : float
+    single_angle : float, default=2e-4
         Eigenvectors from FᵀF in single precision are accepted if the residuals of F Fᵀ, computed
         in double precision, are at most this fraction of the gaps; else FᵀF is computed again in
         double precision. The errors are smaller: on digits 1e-5 for residuals of 1e-4 of the gap.
-    single_up_to : int
+    single_up_to : int, default=20
         Number of pairs up to which single precision is tried; more of them have smaller gaps. Six
         sets (digits, MNIST, USPS, Frey faces, cells, word vectors) are accurate enough with up to
         35 pairs. With 40, MNIST (12 000 rows) and USPS are not, and the two attempts take 1.5 and

@@ -74,20 +74,53 @@ class Gram:
         return self.times_factor(self.times_transpose(X))
 
     def times_factor(self, W: Array) -> Array:
-        """Return F W."""
+        """Return F W.
+
+        Parameters
+        ----------
+        W : array of shape (m,) or (m, k)
+            A vector or several columns.
+
+        Returns
+        -------
+        array of shape (n,) or (n, k)
+            The product.
+        """
         F = self.factor
         # For few columns BLAS computes the transpose of the product in less time.
         return np.asarray((W.T @ F.T).T if isinstance(F, np.ndarray) else F @ W)
 
     def times_transpose(self, U: Array) -> Array:
-        """Return Fᵀ U."""
+        """Return Fᵀ U.
+
+        Parameters
+        ----------
+        U : array of shape (n,) or (n, k)
+            A vector or several columns.
+
+        Returns
+        -------
+        array of shape (m,) or (m, k)
+            The product.
+        """
         F = self.factor
         if isinstance(F, np.ndarray):
             return np.asarray((U.T @ F).T)
         return np.asarray((F.H if isinstance(F, LinearOperator) else F.T) @ U)
 
     def scaled(self, s: Array) -> Gram:
-        """Return the Gram operator of diag(s) F, which is diag(s) F Fᵀ diag(s)."""
+        """Return the Gram operator of diag(s) F, which is diag(s) F Fᵀ diag(s).
+
+        Parameters
+        ----------
+        s : array of shape (n,)
+            Factors of the rows.
+
+        Returns
+        -------
+        Gram
+            The operator.
+        """
         F = self.factor
         if sp.issparse(F):
             return Gram(sp.diags_array(s) @ F)
@@ -99,6 +132,16 @@ class Gram:
         """Return the Gram operator of (I − QQᵀ) F, for Q with orthonormal columns.
 
         It is this one if F is orthogonal to Q up to rounding, as centered data are to constants.
+
+        Parameters
+        ----------
+        Q : array of shape (n, q)
+            Orthonormal columns.
+
+        Returns
+        -------
+        Gram
+            The operator.
         """
         F = self.factor
         if Q.shape[1] == 0:
@@ -125,7 +168,18 @@ class Gram:
         return total
 
     def small_matrix(self, block: int = 256) -> Array:
-        """Return FᵀF (m × m); for an implicit factor, `block` columns at a time."""
+        """Return FᵀF.
+
+        Parameters
+        ----------
+        block : int, default=256
+            Number of columns computed at a time if the factor is implicit.
+
+        Returns
+        -------
+        array of shape (m, m)
+            The matrix.
+        """
         F, m = self.factor, self.factor.shape[1]
         if isinstance(F, np.ndarray):
             return self._small_matrix
@@ -138,7 +192,13 @@ class Gram:
         return (out + out.T) / 2
 
     def toarray(self) -> Array:
-        """Return F Fᵀ as a dense array; only for small n."""
+        """Return F Fᵀ as a dense array; only for small n.
+
+        Returns
+        -------
+        array of shape (n, n)
+            The matrix.
+        """
         F = self.factor
         if sp.issparse(F):
             return np.asarray((F @ F.T).toarray())

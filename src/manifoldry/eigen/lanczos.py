@@ -88,17 +88,17 @@ class Lanczos(PairSolver):
 
     Parameters
     ----------
-    basis : int
+    basis : int, default=40
         Number of basis vectors, but at least three times the number of pairs.
-    max_products : int
+    max_products : int, default=10000
         Largest number of products with the operator.
-    full_multiplicity : bool
+    full_multiplicity : bool, default=True
         Search for all eigenvectors of repeated eigenvalues, which doubles the time.
-    probe : bool
+    probe : bool, default=False
         Give up early if the gaps at the wanted end are too small.
-    probe_limits : ProbeLimits
+    probe_limits : ProbeLimits, optional
         When a probe gives up.
-    acceptance : Acceptance
+    acceptance : Acceptance, optional
         Errors of eigenvectors at which the iteration stops.
 
     See Also

@@ -62,11 +62,11 @@ class Lobpcg(PairSolver):
 
     Parameters
     ----------
-    oversampling : int
+    oversampling : int, default=5
         Block columns in addition to the wanted pairs; they speed up convergence.
-    max_iter : int
+    max_iter : int, default=200
         Largest number of iterations.
-    shift : float
+    shift : float, default=1e-10
         Multigrid is built on A + sI. The shift s, relative to ‖A‖, keeps the coarsest grid
         nonsingular.
 

@@ -62,7 +62,7 @@ class SpectralProblem:
     bounds : (float, float), optional
         An interval that contains the spectrum of B^{-1/2} A B^{-1/2}: (0, 2) for a normalized
         Laplacian, (0, inf) for any positive semidefinite operator.
-    scale : {"unit", "sqrt_n", "sqrt_eigenvalue"}
+    scale : {"unit", "sqrt_n", "sqrt_eigenvalue"}, default="unit"
         Scale of the coordinates: unit eigenvectors, times √n, or times √λ.
     graph : callable, optional
         Returns the symmetric sparse weights (n, n) of the neighbor graph, if the operator is not
@@ -121,7 +121,13 @@ class SpectralProblem:
         return self.scale == "sqrt_eigenvalue"
 
     def standard(self) -> StandardProblem:
-        """Return the standard eigenproblem for g = B^{1/2} f with constraints Qᵀg = 0."""
+        """Return the standard eigenproblem for g = B^{1/2} f with constraints Qᵀg = 0.
+
+        Returns
+        -------
+        StandardProblem
+            The problem.
+        """
         root = np.ones(self.n) if self.mass is None else np.sqrt(self.mass)
         A = self.operator if self.mass is None else _congruent(self.operator, 1 / root)
         Q: Array = np.empty((self.n, 0))

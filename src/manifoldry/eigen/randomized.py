@@ -23,15 +23,15 @@ class Randomized(PairSolver):
 
     Parameters
     ----------
-    oversampling : int
+    oversampling : int, default=10
         Block columns in addition to the wanted pairs.
-    power : int
+    power : int, default=4
         Products with the operator before the first restart.
-    max_power : int
+    max_power : int, default=16
         Upper bound on this number, which doubles with each restart. Typical spectra for this
         solver need one or two short runs; otherwise a larger Krylov space helps more than another
         restart.
-    max_iter : int
+    max_iter : int, default=30
         Largest number of restarts.
 
     See Also

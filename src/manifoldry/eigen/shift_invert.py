@@ -36,35 +36,35 @@ class ShiftInvertLanczos(PairSolver):
 
     Parameters
     ----------
-    basis : int
+    basis : int, default=30
         Number of basis vectors, but at least three times the number of pairs.
-    max_products : int
+    max_products : int, default=1000
         Largest number of solves.
-    full_multiplicity : bool
+    full_multiplicity : bool, default=True
         Search for all eigenvectors of repeated eigenvalues, which doubles the time.
-    angle : float
+    angle : float, default=1e-9
         Error of an eigenvector at which the iteration stops.
-    shifts : tuple of float
+    shifts : tuple of float, default=(1e-12, 1e-10, 1e-8, 1e-6)
         Distances of the shift from a known edge of the spectrum, relative to ‖A‖, tried in order
         until the factorization succeeds. The first one must be tiny: eigenvalues of local methods
         can be 1e-13 ‖A‖, and a shift of 1e-6 does not separate them (squared path Laplacian,
         n = 2000: 2048 solves instead of 21).
-    estimated_shifts : tuple of float
+    estimated_shifts : tuple of float, default=(0.001, 0.01, 0.1, 1.0)
         Distances from an estimated edge, relative to ‖A‖. The estimate lies inside the spectrum,
         so these are larger.
-    dominant : float
+    dominant : float, default=1e4
         Eigenvectors whose eigenvalue of the inverse exceeds the k-th one by this factor are
         deflated before the others are computed.
-    rounding : float
+    rounding : float, default=1e-14
         Rounding error of a solve relative to the largest eigenvalue of the inverse.
-    skip_pivot_check_from : int
+    skip_pivot_check_from : int, default=20000
         Above this order, a shift from a known edge is used without checking the signs of the
         pivots of a factor by SuperLU, which requires a copy of it.
-    cholesky_from : int
+    cholesky_from : int, default=20000
         Above this order, sparse matrices are factorized by our own functions instead of SuperLU.
-    test_each_solve_from : int
+    test_each_solve_from : int, default=5000
         Above this order, convergence is tested after each solve, else after every third one.
-    negative_tolerance : float
+    negative_tolerance : float, default=1e-6
         The shift is rejected if a Ritz value is below minus this fraction of the largest one.
 
     See Also

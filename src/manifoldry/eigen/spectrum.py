@@ -81,7 +81,7 @@ class Spectrum:
         Name of the solver and why it was chosen.
     precision : str, default=""
         For data in single precision: in which precision products were computed, and why.
-    acceptance : Acceptance
+    acceptance : Acceptance, optional
         Tolerances on the residuals.
     further_values : array, optional
         Further eigenvalues, after the (k+1)-th, that the solver computed.

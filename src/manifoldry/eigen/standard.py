@@ -82,9 +82,9 @@ class StandardProblem:
         Which end of the spectrum.
     bounds : (float, float), optional
         An interval that contains the spectrum of A.
-    n_deflated : int
+    n_deflated : int, default=0
         Number of leading columns of Q that are declared to be eigenvectors.
-    single : bool
+    single : bool, default=False
         Whether the other columns of Q are orthonormal only to single precision, in which products
         with them are then computed.
 
@@ -129,17 +129,50 @@ class StandardProblem:
         return isinstance(self.A, Gram) or (self.bounds is not None and self.bounds[0] >= 0)
 
     def apply(self, X: Array) -> Array:
-        """Return A X."""
+        """Return A X.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, k)
+            A vector or several columns.
+
+        Returns
+        -------
+        array of the shape of `X`
+            The product.
+        """
         return symmetric_product(self.A, X)
 
     def project(self, X: Array) -> Array:
-        """Return P X; projecting twice is accurate even for columns almost in range(Q)."""
+        """Return P X; projecting twice is accurate even for columns almost in range(Q).
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, k)
+            A vector or several columns.
+
+        Returns
+        -------
+        array of the shape of `X`
+            The part orthogonal to Q.
+        """
         if self.Q.shape[1] == 0:
             return X
         return self.project_once(self.project_once(X))
 
     def project_once(self, X: Array) -> Array:
-        """Return X − QQᵀX, in single precision if the problem allows it."""
+        """Return X − QQᵀX, in single precision if the problem allows it.
+
+        Parameters
+        ----------
+        X : array of shape (n,) or (n, k)
+            A vector or several columns.
+
+        Returns
+        -------
+        array of the shape of `X`
+            The part orthogonal to Q, up to rounding.
+        """
         if self.Q.shape[1] == 0:
             return X
         Q = self._factor
@@ -151,7 +184,13 @@ class StandardProblem:
         return self.Q.astype(np.float32) if self.single else self.Q
 
     def in_double(self) -> StandardProblem:
-        """Return the problem with all columns of Q orthonormal in double precision."""
+        """Return the problem with all columns of Q orthonormal in double precision.
+
+        Returns
+        -------
+        StandardProblem
+            The problem.
+        """
         if not self.single:
             return self
         known, others = self.Q[:, : self.n_deflated], self.Q[:, self.n_deflated :]
@@ -159,7 +198,7 @@ class StandardProblem:
 
     @cached_property
     def norm(self) -> float:
-        """Lower estimate of ‖A‖, mostly within 20 %; see :func:`estimated_norm`.
+        """Lower estimate of ‖A‖, mostly within 20 %.
 
         For an operator given by its product, whose products may be slow, it is the larger of two
         finite bounds.
@@ -180,7 +219,13 @@ class StandardProblem:
         return -1.5 * self.end.sign * self.norm
 
     def toarray(self) -> Array:
-        """Return A as a dense array that is always a copy."""
+        """Return A as a dense array that is always a copy.
+
+        Returns
+        -------
+        array of shape (n, n)
+            The matrix.
+        """
         if isinstance(self.A, np.ndarray):
             return self.A.copy()
         if hasattr(self.A, "toarray"):

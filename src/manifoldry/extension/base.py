@@ -255,8 +255,8 @@ class Nystrom(KernelExtension):
     """
 
     kernel: EquivalentKernel
-    dual: Array  # (n_train, n_components)
-    unit: float = 1.0  # the kernel is in units of unit²
+    dual: Array
+    unit: float = 1.0
 
     def rows(self, X: Matrix) -> Matrix:
         return self.kernel.rows(X)

@@ -254,7 +254,7 @@ class LaplacianExtension(KernelExtension):
     omits_constant : bool, default=True
         Whether f = 1, with eigenvalue 0, is not among the functions.
     scales : array of shape (n_connected, n_components), default=None
-        Factors of the functions; None if there are none.
+        Factors of f in the coordinates; None means one.
 
     See Also
     --------
@@ -290,14 +290,13 @@ class LaplacianExtension(KernelExtension):
     """
 
     source: WeightRows
-    affinity: Matrix  # (n_train, n_train): weights between training points
-    degree: Array  # (n_train,)
-    functions: Array  # (n_train, n_components): f, even if the coordinates are √d·f
-    values: Array  # (n_connected, n_components): eigenvalues λ
+    affinity: Matrix
+    degree: Array
+    functions: Array
+    values: Array
     normalization: Normalization
     layout: Layout
-    omits_constant: bool = True  # whether f = 1, with eigenvalue 0, is not among the functions
-    # (n_connected, n_components): factors of f in the coordinates; None means one.
+    omits_constant: bool = True
     scales: Array | None = None
 
     # A training point is not its own neighbor, but it is a neighbor of a point near it.

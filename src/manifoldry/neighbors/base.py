@@ -54,9 +54,9 @@ class Edges(NamedTuple):
     (array([0, 1, 1]), array([0, 1, 2]), array([0.5, 0.5, 0.5]))
     """
 
-    indptr: IntArray  # (n_query + 1,)
-    indices: IntArray  # (n_edges,)
-    distances: Array  # (n_edges,)
+    indptr: IntArray
+    indices: IntArray
+    distances: Array
 
     @property
     def rows(self) -> IntArray:

@@ -46,23 +46,25 @@ class NeighborGraph:
         Distance of each reference point to its k-th neighbor, or the radius.
     last_neighbor : array of shape (n_reference,)
         The k-th neighbor of each reference point; n_reference in a radius graph.
-    n_neighbors : int or None
+    n_neighbors : int, default=None
         Number of neighbors in a k-nearest-neighbor graph.
-    radius : float or None
+    radius : float, default=None
         Largest edge length in a radius graph.
-    metric : str or callable
+    metric : str or callable, default="euclidean"
         The metric.
-    feature_names : array or None
+    feature_names : array, default=None
         Column names, if the graph was built from a data frame.
-    recall : float
+    recall : float, default=1.0
         Fraction of the true neighbors that were found: 1 for an exact search, otherwise estimated
         on a sample of points.
-    removed_edges : RemovedEdges or None
+    removed_edges : RemovedEdges, default=None
         Edges that were removed, see :class:`ShortCircuits`; new points do not reconnect them.
 
     See Also
     --------
     find_short_circuits : edges between distant parts of a manifold.
+    manifoldry.neighbors.choose_index : the choice of the neighbor search.
+    manifoldry.affinity.Affinity : weights of the edges.
 
     References
     ----------
@@ -154,6 +156,11 @@ class NeighborGraph:
         copy : bool, default=True
             Keep a copy of `X`. Without a copy, `X` must not be modified as long as the graph is
             used for new points. A read-only memory map is never copied.
+
+        Returns
+        -------
+        NeighborGraph
+            The graph.
         """
         checked = read_rows(X, least=2)
         if isinstance(metric, str) and metric == "precomputed":
@@ -187,7 +194,18 @@ class NeighborGraph:
         return np.repeat(np.arange(self.n_query), np.diff(self.indptr))
 
     def matrix(self, weights: Array | None = None) -> sparse.csr_array:
-        """Edges as a sparse matrix of `weights` (default: distances) with explicit zeros."""
+        """Return the edges as a sparse matrix with explicit zeros.
+
+        Parameters
+        ----------
+        weights : array of shape (n_edges,), default=None
+            Values of the edges; by default their lengths.
+
+        Returns
+        -------
+        sparse array of shape (n_query, n_reference)
+            The matrix.
+        """
         data = self.distances if weights is None else weights
         # A copy, since scipy may sort the indices of its matrices in place.
         return sparse.csr_array(
@@ -195,7 +213,18 @@ class NeighborGraph:
         )
 
     def truncate(self, n_neighbors: int) -> "NeighborGraph":
-        """Return the graph of the nearest `n_neighbors` of each point."""
+        """Return the graph of the nearest `n_neighbors` of each point.
+
+        Parameters
+        ----------
+        n_neighbors : int
+            Number of neighbors.
+
+        Returns
+        -------
+        NeighborGraph
+            The smaller graph.
+        """
         n_neighbors = check_count("n_neighbors", n_neighbors)
         if self.n_query != self.n_reference:
             raise ValueError(
@@ -224,17 +253,23 @@ class NeighborGraph:
         )
 
     def query(self, X: Any) -> tuple["NeighborGraph", "NeighborGraph"]:
-        """Neighbors of new points, in both directions.
+        """Find the neighbors of new points, in both directions.
 
-        Returns the graph of the neighbors of each new point, and the graph of the training points
-        j that have the new point x as a neighbor: those with d(x, j) ≤ ``neighbor_radius[j]``.
-        A new row identical to a training row is treated as that row and is not its own neighbor,
-        so that for the training points the two graphs are the training graph and its transpose.
+        A new row identical to a training row is treated as that row and is not its own neighbor, so
+        that for the training points the two graphs are the training graph and its transpose.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_query, n_features)
             New points, or their distances to all training points for precomputed distances.
+
+        Returns
+        -------
+        own : NeighborGraph
+            The neighbors of each new point.
+        reverse : NeighborGraph
+            The training points j that have the new point x as a neighbor: those with
+            d(x, j) ≤ ``neighbor_radius[j]``.
         """
         X = self._check_query(X)
         known = self.index.identical(X)
@@ -252,7 +287,18 @@ class NeighborGraph:
         return replace_edges(self, own), replace_edges(self, reverse)
 
     def nearest_to(self, X: Any) -> "NeighborGraph":
-        """Neighbors of new points: the first graph of `query`, without a search for the second."""
+        """Find the neighbors of new points: the first graph of `query`, without the second search.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_query, n_features)
+            New points, or their distances to all training points for precomputed distances.
+
+        Returns
+        -------
+        NeighborGraph
+            The neighbors of each new point.
+        """
         if self.radius is not None or self.removed_edges is not None:
             return self.query(X)[0]
         X = self._check_query(X)
@@ -260,7 +306,7 @@ class NeighborGraph:
         return replace_edges(self, Edges.of(*nearest))
 
     def among(self, X: Any) -> "NeighborGraph":
-        """Neighbors of new points among each other.
+        """Find the neighbors of new points among each other.
 
         The new point b is a neighbor of a if it is no farther from a than the k-th neighbor of a
         among the training points, or than the radius: new points do not change each other's
@@ -271,6 +317,11 @@ class NeighborGraph:
         ----------
         X : array, sparse matrix or frame of shape (n_query, n_features)
             New points. ValueError if the graph was built on precomputed distances.
+
+        Returns
+        -------
+        NeighborGraph
+            The neighbors of each new point.
         """
         X = self._check_query(X)
         index, reach, count = self.index.over(X), self._reach(X), X.shape[0]
@@ -318,7 +369,18 @@ class NeighborGraph:
         return self.index.as_queries(X)
 
     def identical(self, X: Any) -> IntArray:
-        """First training point at distance exactly zero from each row of `X`, or -1."""
+        """Return the first training point at distance exactly zero from each row of `X`, or -1.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_query, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_query,)
+            Indices of training points.
+        """
         return self.index.identical(self._check_query(X))
 
     @property
@@ -332,9 +394,19 @@ class NeighborGraph:
         return self.n_neighbors
 
     def components(self, compile_above: float = 1e6) -> tuple[int, IntArray]:
-        """Number of connected components, and the component label of each point.
+        """Find the connected components.
 
-        Graphs of more than `compile_above` edges are not copied as a matrix.
+        Parameters
+        ----------
+        compile_above : float, default=1e6
+            Graphs of more edges are not copied as a matrix.
+
+        Returns
+        -------
+        count : int
+            Number of components.
+        labels : array of shape (n_query,)
+            The component of each point.
         """
         if self.n_query == self.n_reference and len(self.indices) > compile_above:
             from manifoldry.neighbors.compiled import join_rows

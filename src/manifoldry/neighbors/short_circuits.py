@@ -26,22 +26,22 @@ class ShortCircuitOptions:
 
     Parameters
     ----------
-    n_sources, min_sources : int
+    n_sources, min_sources : int, default=16, 6
         Number of points from which shortest paths are computed, and their smallest number in large
         data.
-    max_paths : int
+    max_paths : int, default=320000
         Number of shortest paths above which fewer sources are used.
-    min_changed : float
+    min_changed : float, default=0.01
         Short circuits are reported only if removing them changes at least this fraction of the
         geodesic distances.
-    min_neighbors : int
+    min_neighbors : int, default=4
         Smallest number of neighbors that is recommended; with fewer, graphs may become
         disconnected.
-    max_listed : int
+    max_listed : int, default=5
         Largest number of edges, and of common points, that are listed in messages.
-    warn_above : float
+    warn_above : float, default=0.1
         Estimators warn if short circuits change more than this fraction of geodesic distances.
-    search : CrossingSearch
+    search : CrossingSearch, optional
         Thresholds of the search.
 
     See Also
@@ -130,14 +130,27 @@ def find_short_circuits(
         A neighbor graph, or data to build one from; see :meth:`NeighborGraph.build`.
     n_neighbors : int, default=None
         Number of neighbors; by default 10, or the number of the given graph.
-    radius, metric, metric_params, n_jobs
-        See :meth:`NeighborGraph.build`; only used for data.
-    options : ShortCircuitOptions
+    radius : float, default=None
+        Use all points within this distance instead of a fixed number; only for data.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbor search; only for data.
+    metric_params : dict, default=None
+        Additional arguments of the metric.
+    n_jobs : int, default=None
+        Number of threads, by default one per core.
+    options : ShortCircuitOptions, optional
         Thresholds of the search.
 
     Returns
     -------
     ShortCircuits
+        The edges, the most harmful first.
+
+    See Also
+    --------
+    manifoldry.neighbors.ShortCircuits : the result, and the graph without these edges.
+    manifoldry.NeighborGraph : the graph.
+    manifoldry.Isomap, manifoldry.MVU : methods that short circuits spoil.
 
     Examples
     --------
@@ -179,21 +192,21 @@ class ShortCircuits:
     ----------
     graph : NeighborGraph
         The graph that was searched.
-    edges : array of shape (n_edges, 2)
+    edges : array of shape (n_edges, 2), optional
         The two points of each edge.
-    score : array of shape (n_edges,)
+    score : array of shape (n_edges,), optional
         Length that the edge saves summed over shortest paths, as a fraction of the total length of
         all shortest paths.
-    detour : array of shape (n_edges,)
+    detour : array of shape (n_edges,), optional
         Length of the shortest path between the two points without all these edges, relative to
         the length of the edge.
-    load : array of shape (n_edges,)
+    load : array of shape (n_edges,), optional
         Fraction of the shortest paths that use the edge.
-    changed : Estimate
+    changed : Estimate, optional
         Fraction of the geodesic distances that grow by more than 10 % without these edges.
-    options : ShortCircuitOptions
+    options : ShortCircuitOptions, optional
         The options used.
-    n_unexamined : int
+    n_unexamined : int, default=0
         Number of suspicious edges that were not examined, since a sample of the edges they are
         connected to has no short circuits.
 

@@ -153,15 +153,10 @@ class GradientCriterion(Criterion):
         the eigenvector is taken as a second branch.
     """
 
-    # Weights of the penalty, in units in which the energy of the first coordinate is one.
     weights: tuple[float, ...] = (16.0, 64.0, 256.0)
-    weights_of_largest: tuple[float, ...] = (1.0, 4.0)  # for problems that maximize the eigenvalue
-    # Fraction of the energy along earlier gradients below which a direction is new, and above which
-    # it may be a second branch.
+    weights_of_largest: tuple[float, ...] = (1.0, 4.0)
     new_fraction: float = 0.12
     branch_fraction: float = 0.6
-    # Ratio of the Rayleigh quotients of the penalized function and the eigenvector from which on
-    # the eigenvector is taken as a second branch.
     branch_roughness: float = 3.0
 
     def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:

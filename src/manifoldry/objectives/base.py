@@ -9,7 +9,7 @@ from manifoldry.util.typing import Array, IntArray
 
 
 class Objective(ABC):
-    """A function E(Y) of the coordinates of n points, (n, d).
+    """Base class of functions E(Y) of the coordinates of n points, (n, d).
 
     A subclass defines `n` and `value_and_gradient`, which searches without a filter need. Filters
     need more: `attraction` (:class:`~manifoldry.optimize.SpectralDirection`,
@@ -19,6 +19,37 @@ class Objective(ABC):
     E is invariant to rotations of Y and, if `translation_invariant` is True, to translations;
     every column of the gradient then sums to zero. Gradients have the dtype of `Y`; values are
     computed in double precision.
+
+    See Also
+    --------
+    Pairwise : objectives with attraction and repulsion.
+    manifoldry.optimize.Optimizer : minimizes an objective.
+
+    Examples
+    --------
+    Raw stress, the squared differences between distances in the embedding and given ones, here
+    those of a right triangle:
+
+    >>> import numpy as np
+    >>> from scipy.spatial.distance import pdist
+    >>> from manifoldry.objectives import Objective
+    >>> from manifoldry.optimize import LBFGS
+    >>> class RawStress(Objective):
+    ...     def __init__(self, distances):
+    ...         self.distances = distances
+    ...     @property
+    ...     def n(self):
+    ...         return len(self.distances)
+    ...     def value_and_gradient(self, Y):
+    ...         differences = Y[:, None] - Y
+    ...         D = np.sqrt((differences**2).sum(axis=2)) + np.eye(self.n)
+    ...         errors = np.where(np.eye(self.n), 0, D - self.distances)
+    ...         gradient = 2 * ((errors / D)[:, :, None] * differences).sum(axis=1)
+    ...         return 0.5 * (errors**2).sum(), gradient
+    >>> stress = RawStress(np.array([[0.0, 3, 4], [3, 0, 5], [4, 5, 0]]))
+    >>> solution = LBFGS().minimize(stress, np.array([[0.0, 0], [1, 0], [0, 1]]))
+    >>> pdist(solution.embedding).round(3)
+    array([3., 4., 5.])
     """
 
     translation_invariant: bool = True
@@ -30,14 +61,51 @@ class Objective(ABC):
 
     @abstractmethod
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        """E(Y) and its gradient, (n, d)."""
+        """Return E(Y) and its gradient.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        value : float
+            E(Y).
+        gradient : array of shape (n, d)
+            Its gradient, in the dtype of `Y`.
+        """
 
     def value(self, Y: Array) -> float:
-        """E(Y)."""
+        """Return E(Y).
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        float
+            E(Y).
+        """
         return self.value_and_gradient(Y)[0]
 
     def sampled_value(self, Y: Array, rows: IntArray) -> float:
-        """Estimate of E(Y) from the terms of some points; E(Y) itself unless overridden."""
+        """Estimate E(Y) from the terms of some points; E(Y) itself unless overridden.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        rows : array of int
+            The points.
+
+        Returns
+        -------
+        float
+            The estimate.
+        """
         return self.value(Y)
 
     @property
@@ -50,7 +118,18 @@ class Objective(ABC):
         raise NotImplementedError(self._missing("attraction"))
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Positive part of the Hessian's diagonal, (n, d)."""
+        """Return the positive part of the Hessian's diagonal.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The curvature of every coordinate.
+        """
         raise NotImplementedError(self._missing("diagonal_curvature"))
 
     def _missing(self, name: str) -> str:
@@ -63,15 +142,41 @@ class Objective(ABC):
         """Retract `Y` to the constraint set, and transform the gradient `G` accordingly.
 
         The value of the objective does not change. Unconstrained objectives return `Y` and `G`.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        G : array of shape (n, d)
+            The gradient at it.
+
+        Returns
+        -------
+        Y : array of shape (n, d)
+            The nearest embedding that satisfies the constraint.
+        G : array of shape (n, d)
+            The gradient there.
         """
         return Y, G
 
     def hessian_product(
         self, Y: Array, V: Array, step: float = float(np.finfo(float).eps ** (1 / 3))
     ) -> Array:
-        """Hessian at `Y` times `V`, (n, d), by central differences of the gradient.
+        """Multiply the Hessian by a direction, by central differences of the gradient.
 
-        The `step` is relative to the largest entry of `Y`.
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        V : array of shape (n, d)
+            The direction.
+        step : float, optional
+            Step of the differences, relative to the largest entry of `Y`.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The Hessian at `Y` times `V`.
         """
         Y, V = np.asarray(Y, float), np.asarray(V, float)
         length = float(np.abs(V).max())

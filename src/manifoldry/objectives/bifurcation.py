@@ -63,7 +63,7 @@ class Bifurcation:
     Up to this weight all points collapse to one. Just above it the embedding is one-dimensional,
     along the first of the `directions`; a homotopy starts there.
 
-    Attributes
+    Parameters
     ----------
     weight : float
         The critical λ: the smallest eigenvalue of (L⁺, L⁻), the Laplacians of the attraction and
@@ -77,6 +77,12 @@ class Bifurcation:
     lower, upper : float
         Published bounds of `weight`; for more than 500 points, only those bounds that need the
         smallest and largest eigenvalues.
+
+    See Also
+    --------
+    Pairwise : the objectives that have one.
+    manifoldry.optimize.Homotopy : a search that starts at the critical weight.
+    manifoldry.ElasticEmbedding : has it as ``bifurcation_``.
 
     References
     ----------
@@ -112,7 +118,21 @@ class Bifurcation:
     ) -> Bifurcation:
         """Compute the critical weight of an objective and the first directions.
 
-        `random_state` seeds iterative eigensolvers; None stands for a fixed seed.
+        Parameters
+        ----------
+        objective : Pairwise
+            The objective.
+        n_components : int, default=2
+            Number of directions.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed of iterative eigensolvers. None means a fixed seed.
+        numerics : Numerics, optional
+            Thresholds of the eigenvalue problems.
+
+        Returns
+        -------
+        Bifurcation
+            The critical weight, with its bounds and directions.
         """
         check_count("n_components", n_components)
         check_at_most("n_components", n_components, objective.n - 1, "one less than n_samples")

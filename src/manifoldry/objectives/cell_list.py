@@ -76,8 +76,14 @@ class CellSums(ApproximateSums):
     ----------
     negligible : float, default=1e-9
         Values of the kernel below this are left out.
-    exact : Exact
+    exact : Exact, optional
         Computes all other sums.
+
+    See Also
+    --------
+    Fastest : chooses between this and the interpolation on a mesh.
+    FFTInterpolation : for every kernel.
+    Exact : all pairs.
 
     Examples
     --------
@@ -111,15 +117,60 @@ class CellSums(ApproximateSums):
         return self.moments_in(cells, Y, weights)
 
     def sums_in(self, cells: CellList, Y: Array, weights: Array | None = None) -> Sums:
-        """The sums, given the cells of the points `Y`."""
+        """Return the sums, given the cells of the points.
+
+        Parameters
+        ----------
+        cells : CellList
+            The cells of the points.
+        Y : array of shape (n, d)
+            The points.
+        weights : array of shape (n,), default=None
+            Weights of the points; None means one.
+
+        Returns
+        -------
+        Sums
+            Kernel sums and forces of every point.
+        """
         return Sums(*self._visit(cells, Y, weights, 1), resolution=1e3 * self.negligible)
 
     def moments_in(self, cells: CellList, Y: Array, weights: Array | None = None) -> Array:
-        """The moments, given the cells of the points `Y`."""
+        """Return the moments, given the cells of the points.
+
+        Parameters
+        ----------
+        cells : CellList
+            The cells of the points.
+        Y : array of shape (n, d)
+            The points.
+        weights : array of shape (n,), default=None
+            Weights of the points; None means one.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The moments of every point.
+        """
         return self._visit(cells, Y, weights, 2)[1]
 
     def cells(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> CellList | None:
-        """The cells of the points `Y`; None if the sums have to be exact."""
+        """Return the cells of the points, or None if the sums have to be exact.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel of the sums.
+        Y : array of shape (n, d)
+            The points.
+        weights : array or sparse array, default=None
+            Weights of the points or pairs; None means one.
+
+        Returns
+        -------
+        CellList or None
+            The cells.
+        """
         if (
             type(kernel) is not GaussianKernel
             or is_matrix(weights)

@@ -30,7 +30,7 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class DensityFloor(Objective):
-    """An objective plus weight/n · Σⱼ max(0, log(floor/ρⱼ))², ρⱼ = Σ_{i≠j} κ(‖yᵢ − yⱼ‖²).
+    """Objective plus weight/n · Σⱼ max(0, log(floor/ρⱼ))², ρⱼ = Σ_{i≠j} κ(‖yᵢ − yⱼ‖²).
 
     ρⱼ is a kernel density estimate at point j, up to a factor. The logarithm makes the penalty grow
     with the distance of an isolated point, so that its gradient does not vanish. Use it with
@@ -45,10 +45,30 @@ class DensityFloor(Objective):
         Density ρ above which there is no penalty.
     weight : float, default=1.0
         Weight of the penalty, in the units of the objective.
-    kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
-        κ, a function of the squared distance.
-    pairs : RegressionPairs
+    kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel, default="gaussian"
+        The kernel κ, a function of the squared distance.
+    pairs : RegressionPairs, optional
         Which pairs of points are used.
+
+    See Also
+    --------
+    UKRObjective : the objective of unsupervised kernel regression.
+    Boxed : bounds the embedding instead.
+    manifoldry.UKR : the estimator.
+
+    Examples
+    --------
+    The last point is far from the others, where the gradient of kernel regression vanishes. The
+    penalty pulls it back:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import DensityFloor, UKRObjective
+    >>> objective = UKRObjective(np.array([[0.0], [1.0], [2.0]]))
+    >>> Y = np.array([[0.0], [0.5], [50.0]])
+    >>> bool(abs(objective.value_and_gradient(Y)[1][2, 0]) < 1e-15)
+    True
+    >>> bool(DensityFloor(objective).value_and_gradient(Y)[1][2, 0] > 1)
+    True
     """
 
     objective: Objective
@@ -74,7 +94,20 @@ class DensityFloor(Objective):
         return self.objective.value(Y) + self._mean_penalty(Y)
 
     def sampled_value(self, Y: Array, rows: IntArray) -> float:
-        """Estimate of the value from the terms of some points."""
+        """Estimate the value from the terms of some points.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        rows : array of int
+            The points.
+
+        Returns
+        -------
+        float
+            The estimate.
+        """
         return self.objective.sampled_value(Y, rows) + self._mean_penalty(Y, rows)
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
@@ -89,7 +122,18 @@ class DensityFloor(Objective):
         return value + fraction * penalty.value, G
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Diagonal curvature of the objective plus the Gauss-Newton one of the penalty."""
+        """Return the diagonal curvature of the objective plus the Gauss-Newton one of the penalty.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The curvature of every coordinate.
+        """
         own, (penalty,) = self.objective.diagonal_curvature(Y), self._sum(Y, self._curvature)
         return np.asarray(own + (2 * self.weight / self.n * penalty.terms).astype(own.dtype))
 

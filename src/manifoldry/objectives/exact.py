@@ -148,6 +148,11 @@ class Exact(PairSums):
     block, numpy_block, edge_block : int, default=2**20, 2**16, 2**16
         Block sizes that fit into the cache: pairs in compiled loops, pairs in numpy, and edges.
 
+    See Also
+    --------
+    Fastest : the default, exact for few points.
+    FFTInterpolation, CellSums : approximations.
+
     Examples
     --------
     >>> import numpy as np

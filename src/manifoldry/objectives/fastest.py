@@ -51,12 +51,17 @@ class Fastest(ApproximateSums):
         Number of points up to which sums are exact.
     max_nodes : float, default=3e7
         Largest mesh, which takes about 1 GB of memory.
-    fft : FFTInterpolation
+    fft : FFTInterpolation, optional
         Interpolation on a mesh, for every kernel.
-    cells : CellSums
+    cells : CellSums, optional
         Sums over neighboring cells, for the Gaussian kernel.
-    exact : Exact
+    exact : Exact, optional
         Computes all other sums.
+
+    See Also
+    --------
+    Exact, FFTInterpolation, CellSums : the sums it chooses from.
+    Pairwise : takes it as ``pair_sums``.
 
     Examples
     --------
@@ -80,7 +85,22 @@ class Fastest(ApproximateSums):
         super().__post_init__()
 
     def choose(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> ChosenSums:
-        """The sums to use for an embedding `Y`, and why."""
+        """Return the sums to use for an embedding, and why.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel of the sums.
+        Y : array of shape (n, d)
+            The embedding.
+        weights : array or sparse array, default=None
+            Weights of the points or pairs; None means one.
+
+        Returns
+        -------
+        ChosenSums
+            The sums and the reason.
+        """
         n, d = Y.shape
         if is_matrix(weights):
             return ChosenSums(self.exact, "exact: there are weights for pairs of points")

@@ -74,8 +74,14 @@ class FFTInterpolation(ApproximateSums):
         `at_positions(...).reason` says so.
     new_point_resolution : float, default=1e-3
         Sums at positions of new points below this value are exact.
-    exact : Exact
+    exact : Exact, optional
         Computes all other sums.
+
+    See Also
+    --------
+    Fastest : chooses between this, cells and exact sums.
+    CellSums : for the Gaussian kernel.
+    Exact : all pairs.
 
     Examples
     --------
@@ -97,7 +103,7 @@ class FFTInterpolation(ApproximateSums):
     new_point_resolution: float = 1e-3
     # The last transforms; embeddings of similar size share them.
     _transforms: deque[_Transformed] = field(
-        default_factory=lambda: deque(maxlen=4), repr=False, compare=False
+        default_factory=lambda: deque(maxlen=4), init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
@@ -204,7 +210,20 @@ class FFTInterpolation(ApproximateSums):
         return self._n_nodes(kernel, Y, spacing, 2 * _UNUSED_NODES)
 
     def n_nodes(self, kernel: Kernel, Y: Array) -> float:
-        """Number of nodes of the mesh that the points `Y` need, zeros included."""
+        """Return the number of nodes of the mesh that the points need, zeros included.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel of the sums.
+        Y : array of shape (n, d)
+            The points.
+
+        Returns
+        -------
+        float
+            The number of nodes.
+        """
         return self._n_nodes(kernel, Y, self._spacing(kernel, Y))
 
     def _n_nodes(self, kernel: Kernel, Y: Array, spacing: float, unused: int = 0) -> float:
@@ -237,7 +256,7 @@ class FFTInterpolation(ApproximateSums):
         return {**state_of_fields(self), "_transforms": deque(maxlen=self._transforms.maxlen)}
 
     def without_cache(self) -> Self:
-        return replace(self, _transforms=deque(maxlen=self._transforms.maxlen))
+        return replace(self)
 
     def _transformed(self, kernel: Kernel, mesh: Mesh, axis: int | None = None) -> MeshKernel:
         """The kernel, or its moment along an axis, for this mesh."""

@@ -44,8 +44,8 @@ class UKRObjective(Objective):
     out of its own fit (the default), bound the embedding (:class:`Boxed`) or penalize low density
     (:class:`DensityFloor`).
 
-    The fit at a point far from all others is the nearest point, and its gradient vanishes: see
-    :func:`reinsert` and :class:`DensityFloor`.
+    The fit at a point far from all others is the nearest point, and its gradient vanishes;
+    :class:`DensityFloor` prevents that.
 
     A value costs a kernel value and min(n, n_features) products for every pair of points, a
     gradient twice that, in blocks of rows. Up to 2000 points all n² pairs are used; for more,
@@ -58,15 +58,21 @@ class UKRObjective(Objective):
     affinity : sparse array of shape (n, n), default=None
         Symmetric weights of the neighbor graph of the data, up to a factor. Some filters need
         them; they do not enter the objective.
-    kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
+    kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel, default="gaussian"
         Weight of a point as a function of its squared distance in the embedding.
     leave_one_out : bool, default=True
         Whether to leave each point out of its own fit, so that E is a cross-validation error.
     least_curvature : float, default=1e-8
         Lower bound of the diagonal curvature, as a fraction of its mean. Isolated points have
         zero curvature, by which a search could not divide.
-    pairs : RegressionPairs
+    pairs : RegressionPairs, optional
         Which pairs of points are used.
+
+    See Also
+    --------
+    manifoldry.UKR : the estimator.
+    Boxed, DensityFloor : regularizations.
+    leave_one_out_errors : the errors of single points.
 
     Examples
     --------
@@ -111,7 +117,18 @@ class UKRObjective(Objective):
         return float((self.data**2).sum() / self.n)
 
     def fitted(self, Y: Array) -> RegressionFit:
-        """Fitted values (n, n_features) and squared errors (n,)."""
+        """Return the fitted values and the squared errors.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        RegressionFit
+            Fitted values (n, n_features) and squared errors (n,).
+        """
         mean = np.asarray(self.X, dtype=np.float64).mean(axis=0)
         values, errors = self._fit(Y, self.X - mean)
         return RegressionFit(values + mean, errors)
@@ -120,7 +137,20 @@ class UKRObjective(Objective):
         return float(self._fit(Y, self.data).errors.mean())
 
     def sampled_value(self, Y: Array, rows: IntArray) -> float:
-        """Estimate of E(Y): the mean squared error of some points only."""
+        """Estimate E(Y) by the mean squared error of some points only.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        rows : array of int
+            The points.
+
+        Returns
+        -------
+        float
+            The estimate.
+        """
         return float(self._fit(Y, self.data, rows).errors.mean())
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
@@ -128,7 +158,18 @@ class UKRObjective(Objective):
         return sums.value / self.n, (sums.terms / self.n).astype(Y.dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Diagonal of the Gauss-Newton matrix, 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
+        """Return the diagonal of the Gauss-Newton matrix, 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖².
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The curvature of every coordinate.
+        """
         H = 2 / self.n * self._sum(Y, self._squared_derivatives).terms
         mean = float(H.mean())
         least = self.least_curvature * mean if mean > 0 else 1.0
@@ -145,7 +186,22 @@ class UKRObjective(Objective):
     def gradient_of_block(
         self, Y: Array, block: PairBlock, weights: RegressionWeights
     ) -> PairTerms:
-        """Squared residuals of the rows of a block, and the gradient of their sum."""
+        """Return the squared residuals of the rows of a block, and the gradient of their sum.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        block : PairBlock
+            The pairs of some rows with the points of their fit.
+        weights : RegressionWeights
+            The weights of these pairs.
+
+        Returns
+        -------
+        PairTerms
+            The residuals and the gradient.
+        """
         X = self.data[block.sources]
         F = weights.weights @ X
         R = self.data[block.rows] - F

@@ -40,10 +40,11 @@ class ScaleFit(NamedTuple):
 
 
 def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") -> Array:
-    """Squared error of each row of `X`, predicted by kernel regression on the other rows of `Y`.
+    """Compute the squared error of each row of `X`, predicted from the other rows by `Y`.
 
-    The kernel has width one, so the errors depend on the scale of `Y`. For more than 2000 points
-    negligible weights are left out (:class:`~manifoldry.objectives.RegressionPairs`).
+    The prediction is a kernel regression of `X` on `Y`. The kernel has width one, so the errors
+    depend on the scale of `Y`. For more than 2000 points negligible weights are left out
+    (:class:`~manifoldry.objectives.RegressionPairs`).
 
     Parameters
     ----------
@@ -53,6 +54,16 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
         The data.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         Weight of a point as a function of its squared distance in the embedding.
+
+    Returns
+    -------
+    array of shape (n,)
+        The squared errors.
+
+    See Also
+    --------
+    UKRObjective : their mean is its value.
+    RegressionPairs : which weights are left out.
 
     Examples
     --------

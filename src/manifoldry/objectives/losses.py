@@ -21,7 +21,7 @@ def elastic(
 
     Neighbors in the data attract each other quadratically; all points, or those far apart in the
     data, repel each other. Up to a critical λ (see
-    :class:`~manifoldry.objectives.bifurcation.Bifurcation`) the embedding is a single point; beyond
+    :class:`Bifurcation`) the embedding is a single point; beyond
     it the scale grows like the square root of log λ. Values of λ refer to weights that sum to one:
     weights a·W⁺ and b·W⁻ give the same embeddings at λ·a/b.
 
@@ -33,6 +33,17 @@ def elastic(
         The weights W⁻; a matrix is scaled to sum to one.
     weight : float, default=1.0
         Weight λ of the repulsion.
+
+    Returns
+    -------
+    Pairwise
+        The objective.
+
+    See Also
+    --------
+    manifoldry.ElasticEmbedding : the estimator.
+    Bifurcation : the critical λ.
+    tsne, sne, symmetric_sne : objectives of other methods.
 
     References
     ----------
@@ -75,6 +86,16 @@ def sne(
         defined for points far from all others. Hinton and Roweis leave the point out, Memisevic
         and Hinton include it.
 
+    Returns
+    -------
+    Pairwise
+        The objective.
+
+    See Also
+    --------
+    manifoldry.SNE : the estimator.
+    symmetric_sne, tsne, elastic : objectives of other methods.
+
     Examples
     --------
     Three points with equal probabilities form an equilateral triangle.
@@ -107,6 +128,16 @@ def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:
     weight : float, default=1.0
         Weight λ of the repulsion.
 
+    Returns
+    -------
+    Pairwise
+        The objective.
+
+    See Also
+    --------
+    manifoldry.SymmetricSNE : the estimator.
+    sne, tsne, elastic : objectives of other methods.
+
     Examples
     --------
     >>> import numpy as np
@@ -138,6 +169,16 @@ def tsne(
         Factor ρ of the attraction.
     weight : float, default=1.0
         Factor λ of the repulsion. E has no minimum for λ > ρ, since the embedding diverges.
+
+    Returns
+    -------
+    Pairwise
+        The objective.
+
+    See Also
+    --------
+    manifoldry.TSNE : the estimator.
+    sne, symmetric_sne, elastic : objectives of other methods.
 
     Examples
     --------

@@ -49,11 +49,26 @@ class RowTerm(NamedTuple):
 
 
 class Normalizer(ABC):
-    """A function R of the kernel sums mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²), where ψ is the repulsive potential.
+    """Base class of functions R of the kernel sums mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²) of all points.
 
-    It also defines the repulsion term of a new point x, as a function of its kernel sum
-    S = Σⱼ aⱼ·ψ(‖x − yⱼ‖²). S is passed as a logarithm, because it underflows between distant
-    clusters.
+    ψ is the repulsive potential. A normalizer also defines the repulsion term of a new point x, as
+    a function of its kernel sum S = Σⱼ aⱼ·ψ(‖x − yⱼ‖²). S is passed as a logarithm, because it
+    underflows between distant clusters.
+
+    See Also
+    --------
+    Joint, PerPoint, Unnormalized : the normalizers of this package.
+    Pairwise : takes a normalizer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import Joint, Unnormalized
+    >>> kernel_sums = np.array([1.0, 3.0])
+    >>> Unnormalized().evaluate(kernel_sums, None).value
+    4.0
+    >>> round(Joint().evaluate(kernel_sums, None).value, 4)  # log 4
+    1.3863
     """
 
     depends_on_training_value: ClassVar[bool] = False
@@ -68,11 +83,33 @@ class Normalizer(ABC):
         return True
 
     def for_n_points(self, n: int) -> Self:
-        """Return the normalizer for n points."""
+        """Return the normalizer for n points.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        Normalizer
+            The normalizer.
+        """
         return self
 
     def repulsion(self, n: int) -> Repulsion:
-        """Weights w of the pairs in the kernel sums; all one by default."""
+        """Return the weights w of the pairs in the kernel sums; all one by default.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        Repulsion
+            The weights.
+        """
         return UniformRepulsion(n, float(n * (n - 1)))
 
     @abstractmethod
@@ -82,20 +119,47 @@ class Normalizer(ABC):
         log_kernel_sums: Callable[[IntArray], Array],
         resolution: float = 0.0,
     ) -> NormalizerValue:
-        """Evaluate R; `log_kernel_sums(rows)` returns log mᵢ of points whose sum underflows.
+        """Evaluate R and its derivatives.
 
-        Sums below `resolution` are inaccurate, since they were approximated.
+        Parameters
+        ----------
+        kernel_sums : array of shape (n,)
+            The sums m.
+        log_kernel_sums : callable
+            Called with indices of points whose sum underflows; returns log m of these.
+        resolution : float, default=0.0
+            Sums below it are inaccurate, since they were approximated.
+
+        Returns
+        -------
+        NormalizerValue
+            The value and the derivatives.
         """
 
     @abstractmethod
     def row(
         self, log_sum: Array, affinity: Array, n: int, normalizer_value: float, log_factor: Array
     ) -> RowTerm:
-        """Increase of R by a new point, times n/2 and the exponential of `log_factor`.
+        """Return the increase of R by a new point, times n/2 and the exponential of `log_factor`.
 
-        `affinity` is the sum of its affinities, about one; `n` is the number of training points;
-        `normalizer_value` is R of the training embedding, used if the normalizer is
-        :attr:`depends_on_training_value`. The factor may overflow where the term does not.
+        Parameters
+        ----------
+        log_sum : array of shape (n_new,)
+            Logarithm of the kernel sum S of every new point.
+        affinity : array of shape (n_new,)
+            Sum of its affinities, about one.
+        n : int
+            Number of training points.
+        normalizer_value : float
+            R of the training embedding, used if the normalizer has
+            `depends_on_training_value`.
+        log_factor : array of shape (n_new,)
+            Logarithm of a factor that may overflow where the term does not.
+
+        Returns
+        -------
+        RowTerm
+            The increase, and its derivatives by log S.
         """
 
     @property
@@ -104,13 +168,19 @@ class Normalizer(ABC):
         return None
 
     def without_cache(self) -> Self:
-        """Return a copy without large arrays that can be recomputed."""
+        """Return a copy without large arrays that can be recomputed.
+
+        Returns
+        -------
+        Normalizer
+            The copy.
+        """
         return self
 
 
 @dataclass(frozen=True)
 class Joint(Normalizer):
-    """R = log Σᵢ mᵢ: all pairs are normalized together, as in symmetric SNE and t-SNE.
+    """Normalizer R = log Σᵢ mᵢ: all pairs are normalized together, as in symmetric SNE and t-SNE.
 
     A new point adds log(1 + 2S/Z): the joint divergence of n + 1 points, with Z of the first n
     held fixed. A training point with its row of n·P therefore stays at its position. A new point
@@ -122,6 +192,23 @@ class Joint(Normalizer):
     ----------
     underflow : float, default=1e-25
         Sums below this value lose digits in single precision; they are computed as logarithms.
+
+    See Also
+    --------
+    PerPoint : every row is normalized separately.
+    Unnormalized : no normalization.
+    tsne, symmetric_sne : objectives with it.
+
+    Examples
+    --------
+    For two points all probability is on the one pair, so that the objective does not depend on
+    their distance:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import Joint, Pairwise, StudentKernel
+    >>> objective = Pairwise(np.array([[0, 0.5], [0.5, 0]]), StudentKernel(), Joint())
+    >>> [round(objective.value(np.array([[0.0], [distance]])), 4) for distance in (1.0, 3.0)]
+    [0.6931, 0.6931]
     """
 
     underflow: float = 1e-25
@@ -153,7 +240,7 @@ class Joint(Normalizer):
 
 @dataclass(frozen=True)
 class PerPoint(Normalizer):
-    """R = fraction·Σᵢ log(self_weight + mᵢ): every row is normalized separately, as in SNE.
+    """Normalizer R = fraction·Σᵢ log(self_weight + mᵢ): separate for every row, as in SNE.
 
     A new point adds fraction·log(self_weight + S), the divergence of its row. With the Gaussian
     kernel its objective is convex; at the minimizer the mean of the embedding under κ equals the
@@ -170,6 +257,23 @@ class PerPoint(Normalizer):
         Weight of a point in its own kernel sum.
     underflow : float, default=1e-25
         As for :class:`Joint`, for the sum over a row.
+
+    See Also
+    --------
+    Joint : all pairs are normalized together.
+    Unnormalized : no normalization.
+    sne : the objective with it.
+
+    Examples
+    --------
+    SNE, up to the entropy of the probabilities, here log 2:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import GaussianKernel, Pairwise, PerPoint, sne
+    >>> P, Y = (1 - np.eye(3)) / 2, np.array([[0.0], [1.0], [3.0]])
+    >>> objective = Pairwise(P / 3, GaussianKernel(), PerPoint())
+    >>> round(objective.value(Y) - sne(P).value(Y), 4)
+    0.6931
     """
 
     fraction: float | None = None
@@ -216,7 +320,7 @@ class PerPoint(Normalizer):
 
 @dataclass(frozen=True, eq=False)
 class Unnormalized(Normalizer):
-    """R = Σᵢ mᵢ: a weighted sum over pairs without normalization, as in the elastic embedding.
+    """Normalizer R = Σᵢ mᵢ: a sum over pairs without normalization, as in the elastic embedding.
 
     A new point adds 2·S, where aⱼ are its weights to the training points.
 
@@ -224,6 +328,23 @@ class Unnormalized(Normalizer):
     ----------
     weights : Repulsion, array of shape (n, n) or "uniform", default="uniform"
         The weights w; a matrix is scaled to sum to one.
+
+    See Also
+    --------
+    Joint, PerPoint : with normalization.
+    elastic : the objective with it.
+    squared_distance_weights : weights that depend on distances in the data.
+
+    Examples
+    --------
+    The elastic embedding of two points, E = d² + λ·exp(−d²):
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import GaussianKernel, Pairwise, Unnormalized
+    >>> W = np.array([[0, 0.5], [0.5, 0]])
+    >>> objective = Pairwise(W, GaussianKernel(), Unnormalized(), weight=np.e)
+    >>> round(objective.value(np.array([[0.0], [1.0]])), 4)
+    2.0
     """
 
     weights: Repulsion | Matrix | str = "uniform"

@@ -13,19 +13,33 @@ MAX_COMPILED_DIMENSION = 3  # largest number of coordinates with compiled loops
 
 
 class Kernel(ABC):
-    """A positive function κ = exp(−φ) of the squared distance D = d² in the embedding.
+    """Base class of positive functions κ = exp(−φ) of the squared distance D = d² in the embedding.
 
     A subclass defines φ and its first two derivatives with respect to D, which must be finite at
     D = 0. Its sums are computed by numpy; :class:`GaussianKernel` and :class:`StudentKernel` also
     have compiled loops, see :class:`~manifoldry.objectives.Exact`. Methods return arrays of the
     dtype of `D`, or a float if the result is constant.
 
+    See Also
+    --------
+    GaussianKernel, StudentKernel, ComplementKernel : the kernels of this package.
+    Pairwise : takes a kernel.
+
     Examples
     --------
+    A kernel that is Gaussian nearby and exponential far away, κ = exp(1 − √(1 + d²)):
+
     >>> import numpy as np
-    >>> from manifoldry.objectives import StudentKernel
-    >>> StudentKernel().derivative(np.array([0.0, 1.0]))
-    array([1. , 0.5])
+    >>> from manifoldry.objectives import Kernel
+    >>> class Charbonnier(Kernel):
+    ...     def phi(self, D):
+    ...         return np.sqrt(1 + D) - 1
+    ...     def derivative(self, D):
+    ...         return 0.5 / np.sqrt(1 + D)
+    ...     def second_derivative(self, D):
+    ...         return -0.25 / (1 + D) ** 1.5
+    >>> Charbonnier()(np.array([0.0, 1.0, 9.0])).round(3)
+    array([1.   , 0.661, 0.115])
     """
 
     quadratic: ClassVar[bool] = False
@@ -33,43 +47,115 @@ class Kernel(ABC):
 
     @abstractmethod
     def phi(self, D: Array) -> Array:
-        """φ = −log κ."""
+        """Return φ = −log κ.
+
+        Parameters
+        ----------
+        D : array
+            Squared distances.
+
+        Returns
+        -------
+        array
+            Values of φ.
+        """
 
     @abstractmethod
     def derivative(self, D: Array) -> Array | float:
-        """φ′."""
+        """Return φ′, the derivative of φ by D.
+
+        Parameters
+        ----------
+        D : array
+            Squared distances.
+
+        Returns
+        -------
+        array or float
+            Values of φ′.
+        """
 
     @abstractmethod
     def second_derivative(self, D: Array) -> Array | float:
-        """φ″."""
+        """Return φ″, the second derivative of φ by D.
+
+        Parameters
+        ----------
+        D : array
+            Squared distances.
+
+        Returns
+        -------
+        array or float
+            Values of φ″.
+        """
 
     def __call__(self, D: Array) -> Array:
         """κ; overridden where there is a faster formula than exp(−φ)."""
         return np.exp(-self.phi(D))
 
     def times_derivative(self, weights: Array, D: Array) -> Array:
-        """Weights times φ′; overridden where there is a formula with fewer roundings."""
+        """Return weights times φ′; overridden where there is a formula with fewer roundings.
+
+        Parameters
+        ----------
+        weights : array
+            The weights.
+        D : array
+            Squared distances.
+
+        Returns
+        -------
+        array
+            The products.
+        """
         return weights * self.derivative(D)
 
     def curvature(self, D: Array) -> Array | float:
-        """max(κ″/κ, 0), where κ″/κ = φ′² − φ″."""
+        """Return max(κ″/κ, 0), where κ″/κ = φ′² − φ″.
+
+        Parameters
+        ----------
+        D : array
+            Squared distances.
+
+        Returns
+        -------
+        array or float
+            The values.
+        """
         derivative = self.derivative(D)
         return np.maximum(derivative * derivative - self.second_derivative(D), 0.0)
 
     @property
     def derivative_at_zero(self) -> float:
-        """φ′ at D = 0."""
+        """Value of φ′ at D = 0."""
         return float(np.max(self.derivative(np.zeros(1))))
 
     @property
     def curvature_at_zero(self) -> float:
-        """max(κ″/κ, 0) at D = 0."""
+        """Value of max(κ″/κ, 0) at D = 0."""
         return float(np.max(self.curvature(np.zeros(1))))
 
 
 @dataclass(frozen=True)
 class GaussianKernel(Kernel):
-    """κ = exp(−d²), for which the attraction is quadratic."""
+    """Gaussian kernel κ = exp(−d²), for which the attraction is quadratic.
+
+    It is the kernel of SNE, symmetric SNE and the elastic embedding.
+
+    See Also
+    --------
+    StudentKernel : a kernel with heavier tails.
+    Kernel : base class, for kernels of your own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import GaussianKernel
+    >>> GaussianKernel()(np.array([0.0, 1.0, 9.0])).round(4)  # at distances 0, 1 and 3
+    array([1.000e+00, 3.679e-01, 1.000e-04])
+    """
 
     quadratic = True
 
@@ -88,12 +174,24 @@ class GaussianKernel(Kernel):
 
 @dataclass(frozen=True)
 class StudentKernel(Kernel):
-    """κ = (1 + d²/α)^{−(α+1)/2}, the heavy-tailed kernel of t-SNE.
+    """Student's t kernel κ = (1 + d²/α)^{−(α+1)/2}, the heavy-tailed kernel of t-SNE.
 
     Parameters
     ----------
     dof : float, default=1.0
         Degrees of freedom α.
+
+    See Also
+    --------
+    GaussianKernel : a kernel with light tails.
+    Kernel : base class, for kernels of your own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import StudentKernel
+    >>> StudentKernel()(np.array([0.0, 1.0, 9.0])).round(4)  # at distances 0, 1 and 3
+    array([1. , 0.5, 0.1])
     """
 
     dof: float = 1.0
@@ -103,7 +201,7 @@ class StudentKernel(Kernel):
 
     @property
     def power(self) -> float:
-        """(α + 1)/2."""
+        """The exponent (α + 1)/2."""
         return (self.dof + 1) / 2
 
     def phi(self, D: Array) -> Array:
@@ -130,14 +228,34 @@ class StudentKernel(Kernel):
 
 @dataclass(frozen=True)
 class ComplementKernel(Kernel):
-    """ψ = −log(1 − κ/(1 + ε)), the repulsive potential of a cross-entropy such as UMAP's.
+    """Repulsive potential ψ = −log(1 − κ/(1 + ε)) of a cross-entropy such as UMAP's.
+
+    Pass it to :class:`Pairwise` as ``potential``.
 
     Parameters
     ----------
     kernel : Kernel
-        κ, at most one.
+        The kernel κ, which is at most one.
     epsilon : float, default=1e-3
-        ε, which keeps ψ finite at d = 0, where it is about −log ε. The default is UMAP's.
+        The constant ε, which keeps ψ finite at d = 0, where it is about −log ε. The default is
+        UMAP's.
+
+    See Also
+    --------
+    StudentKernel, GaussianKernel : kernels κ.
+    Pairwise : the objective.
+
+    Examples
+    --------
+    The cross-entropy of one pair of points at distance 1, where κ = 1/2: the attraction and the
+    repulsion are both about log 2.
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import ComplementKernel, Pairwise, StudentKernel, Unnormalized
+    >>> W, kernel = np.array([[0, 0.5], [0.5, 0]]), StudentKernel()
+    >>> objective = Pairwise(W, kernel, Unnormalized(), potential=ComplementKernel(kernel))
+    >>> round(objective.value(np.array([[0.0], [1.0]])), 3)
+    1.385
     """
 
     kernel: Kernel

@@ -57,43 +57,150 @@ class LogSums(NamedTuple):
 
 
 class PairSums(ABC):
-    """Sums of a kernel κ = exp(−φ) over all pairs of different points of `Y`, (n, d).
+    """Base class of sums of a kernel κ = exp(−φ) over all pairs of different points of `Y`, (n, d).
 
     The weights aᵢⱼ are None for all one, a vector (n,) for weights aⱼ, a dense symmetric matrix,
     or a sparse one. Results have the dtype of `Y`.
+
+    See Also
+    --------
+    Fastest : the default, which chooses among the others.
+    Exact, FFTInterpolation, CellSums : exact and approximate sums.
+    Pairwise : takes one as ``pair_sums``.
+
+    Examples
+    --------
+    An objective says how it computes sums over pairs:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import tsne
+    >>> objective = tsne(np.array([[0, 0.5], [0.5, 0]]))
+    >>> objective.pairs_reason(np.array([[0.0], [1.0]]))
+    'exact: at most exact_up_to=2000 points'
     """
 
     @abstractmethod
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
-        """Kernel sums and forces of every point."""
+        """Return the kernel sums and forces of every point.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        Y : array of shape (n, d)
+            The points.
+        weights : array or sparse array, default=None
+            The weights a.
+
+        Returns
+        -------
+        Sums
+            The sums Σⱼ aᵢⱼ·κ and the forces Σⱼ aᵢⱼ·κφ′·(yᵢ − yⱼ).
+        """
 
     @abstractmethod
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
-        """Σⱼ aᵢⱼ·max(κ″, 0)·(yᵢ − yⱼ)² for every coordinate, (n, d)."""
+        """Return Σⱼ aᵢⱼ·max(κ″, 0)·(yᵢ − yⱼ)² for every coordinate.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        Y : array of shape (n, d)
+            The points.
+        weights : array or sparse array, default=None
+            The weights a.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The moments.
+        """
 
     @abstractmethod
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
-        """Return the attraction with weights `W` as a function of the embedding."""
+        """Return the attraction with weights `W` as a function of the embedding.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ; the attraction is Σ Wᵢⱼ·φ.
+        W : sparse array of shape (n, n)
+            The weights.
+
+        Returns
+        -------
+        callable
+            Returns the value and the derivatives at an embedding.
+        """
 
     @abstractmethod
     def at_positions(
         self, kernel: Kernel, Y: Array, factors: Array | None = None
     ) -> "PositionSums":
-        """Sums over the points `Y` as a function of the position.
+        """Return the sums over the points as a function of the position.
 
-        If the weights of new points are factored, `factors`, (n, n_factors), are those of `Y`.
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        Y : array of shape (n, d)
+            The points.
+        factors : array of shape (n, n_factors), default=None
+            Factors of the points, if the weights of new points are factored.
+
+        Returns
+        -------
+        PositionSums
+            Its method ``at`` computes the sums.
         """
 
     def reason(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> str:
-        """How the sums over the pairs of `Y` are computed, and why."""
+        """Return how the sums over the pairs are computed, and why.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        Y : array of shape (n, d)
+            The points.
+        weights : array or sparse array, default=None
+            The weights a.
+
+        Returns
+        -------
+        str
+            The reason, in words.
+        """
         return f"{type(self).__name__}, as requested"
 
     def without_cache(self) -> Self:
-        """Return a copy without large arrays that can be recomputed."""
+        """Return a copy without large arrays that can be recomputed.
+
+        Returns
+        -------
+        PairSums
+            The copy.
+        """
         return self
 
     def log_kernel_sums(self, kernel: Kernel, Y: Array, rows: IntArray) -> Array:
-        """Log Σⱼ κ of the points `rows`, for which the sum itself underflows."""
+        """Return log Σⱼ κ of points for which the sum itself underflows.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        Y : array of shape (n, d)
+            All points.
+        rows : array of int
+            The points whose sums are computed.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Logarithms of the sums.
+        """
         log_kernel_sums = np.empty(len(rows))
         for block in row_blocks(len(rows), 4 * Y.size):
             logs, _ = _log_terms(kernel, Y, rows[block])
@@ -103,9 +210,23 @@ class PairSums(ABC):
     def underflowed_force(
         self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array
     ) -> Array:
-        """Forces rᵢ·κφ′·(yᵢ − yⱼ) of the pairs (i, j) with i in `rows`, on both points, (n, d).
+        """Return the forces rᵢ·κφ′·(yᵢ − yⱼ) of the pairs (i, j) with i in `rows`, on both points.
 
-        The rates r are passed as logarithms, since they overflow where kernel sums underflow.
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        Y : array of shape (n, d)
+            All points.
+        rows : array of int
+            The points i.
+        log_rates : array of shape (n_rows,)
+            Logarithms of the rates r, which overflow where kernel sums underflow.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The forces.
         """
         force = np.zeros(Y.shape)
         for block in row_blocks(len(rows), 4 * Y.size):
@@ -119,7 +240,24 @@ class PairSums(ABC):
     def underflowed_moments(
         self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array
     ) -> Array:
-        """Moments rᵢ·max(κ″, 0)·(yᵢ − yⱼ)² of pairs with i in `rows`, of both points, (n, d)."""
+        """Return the moments rᵢ·max(κ″, 0)·(yᵢ − yⱼ)² of the pairs with i in `rows`, of both.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        Y : array of shape (n, d)
+            All points.
+        rows : array of int
+            The points i.
+        log_rates : array of shape (n_rows,)
+            Logarithms of the rates r.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The moments.
+        """
         moments = np.zeros(Y.shape)
         for block in row_blocks(len(rows), 4 * Y.size):
             some = rows[block]

@@ -34,9 +34,9 @@ class NewPointTerms:
     Parameters
     ----------
     kernel, potential : Kernel
-        κ = exp(−φ), whose φ is the attraction, and ψ, the repulsion.
+        Kernel κ = exp(−φ), whose φ is the attraction, and potential ψ, the repulsion.
     normalizer : Normalizer
-        R.
+        The function R.
     pair_sums : PairSums
         Computes the sums over the training points.
     n : int
@@ -45,6 +45,23 @@ class NewPointTerms:
         R of the training embedding, needed if the normalizer is shared.
     strength : float, default=1.0
         Weight of the repulsion relative to the attraction.
+
+    See Also
+    --------
+    Pairwise : the objective of the training points.
+    Normalizer : the repulsion of a new point.
+
+    Examples
+    --------
+    The kernel sum of a new point is largest in the middle of the embedding:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import tsne
+    >>> Y = np.array([[-1.0], [1.0]])
+    >>> terms = tsne(np.array([[0, 0.5], [0.5, 0]])).for_new_points(Y)
+    >>> sums = terms.position_sums(Y).at(np.array([[0.0], [2.0]]))
+    >>> np.exp(sums.log_sum).round(3)
+    array([1. , 0.6])
     """
 
     kernel: Kernel
@@ -56,9 +73,21 @@ class NewPointTerms:
     strength: float = 1.0
 
     def repulsion(self, log_sum: Array, affinity: Array, log_scale: Array | float = 0.0) -> RowTerm:
-        """Second term, divided by the exponential of `log_scale`, and its derivatives by log S.
+        """Return the second term, divided by the exponential of `log_scale`, and its derivatives.
 
-        `affinity` is Σⱼ pⱼ of every new point, also divided by that scale.
+        Parameters
+        ----------
+        log_sum : array of shape (n_new,)
+            Logarithm of the kernel sum S of every new point.
+        affinity : array of shape (n_new,)
+            Sum of its affinities, divided by the same scale.
+        log_scale : array of shape (n_new,) or float, default=0.0
+            Logarithm of the scale.
+
+        Returns
+        -------
+        RowTerm
+            The term and its derivatives.
         """
         with np.errstate(divide="ignore"):  # a weight of zero
             log_factor = np.log(self.strength) - log_scale
@@ -72,7 +101,18 @@ class NewPointTerms:
         return self.normalizer.new_point_weights
 
     def position_sums(self, Y: Array) -> PositionSums:
-        """Sums over the training points, given their positions `Y`, at those of new points."""
+        """Return the sums over the training points, as a function of the position of a new point.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            Positions of the training points.
+
+        Returns
+        -------
+        PositionSums
+            Its method ``at`` computes the sums.
+        """
         weights = self.new_point_weights
         if weights is None or weights.factors is None:
             return self.pair_sums.at_positions(self.potential, Y)
@@ -93,19 +133,25 @@ class Pairwise(Objective):
     affinity : sparse array of shape (n, n)
         The weights W: symmetric, zero on the diagonal.
     kernel : Kernel
-        κ: :class:`GaussianKernel`, :class:`StudentKernel` or another subclass of :class:`Kernel`.
+        Kernel κ: :class:`GaussianKernel`, :class:`StudentKernel` or another :class:`Kernel`.
     normalizer : Normalizer
-        R: :class:`Joint`, :class:`PerPoint` or :class:`Unnormalized`.
+        Function R: :class:`Joint`, :class:`PerPoint` or :class:`Unnormalized`.
     weight : float, default=1.0
         Factor λ of the repulsion.
     exaggeration : float, default=1.0
         Factor ρ of the attraction.
     potential : Kernel, default=None
-        ψ; by default the kernel.
+        Repulsive potential ψ; by default the kernel.
     constant : float, default=0.0
         Constant term that makes the value a divergence.
     pair_sums : PairSums, optional
         Computes the sums over pairs; by default :class:`Fastest`.
+
+    See Also
+    --------
+    tsne, sne, symmetric_sne, elastic : objectives of known methods.
+    Objective : base class, for objectives of another form.
+    manifoldry.iterative.NeighborEmbedder : base class of estimators with such an objective.
 
     Examples
     --------
@@ -161,6 +207,7 @@ class Pairwise(Objective):
 
     @cached_property
     def attraction(self) -> sparse.csr_array:
+        """Weights whose Laplacian, times four, is the Hessian of the attraction at Y = 0."""
         factor = self.exaggeration * self.kernel.derivative_at_zero
         return (
             self.affinity
@@ -190,11 +237,33 @@ class Pairwise(Objective):
         return np.empty(0)  # kernel sums at Y = 0 do not underflow
 
     def with_weight(self, weight: float) -> Self:
-        """Return a copy with another weight λ of the repulsion; cached arrays are shared."""
+        """Return a copy with another weight λ of the repulsion; cached arrays are shared.
+
+        Parameters
+        ----------
+        weight : float
+            The weight λ.
+
+        Returns
+        -------
+        Pairwise
+            The copy.
+        """
         return self._with("weight", check_nonnegative("weight", weight))
 
     def with_exaggeration(self, exaggeration: float) -> Self:
-        """Return a copy with another factor ρ of the attraction; cached arrays are shared."""
+        """Return a copy with another factor ρ of the attraction; cached arrays are shared.
+
+        Parameters
+        ----------
+        exaggeration : float
+            The factor ρ.
+
+        Returns
+        -------
+        Pairwise
+            The copy.
+        """
         other = self._with("exaggeration", check_positive("exaggeration", exaggeration))
         vars(other).pop("attraction", None)  # it includes the factor
         return other
@@ -206,7 +275,13 @@ class Pairwise(Objective):
         return other
 
     def without_cache(self) -> Self:
-        """Return a copy without large arrays that can be recomputed."""
+        """Return a copy without large arrays that can be recomputed.
+
+        Returns
+        -------
+        Pairwise
+            The copy.
+        """
         return replace(
             self,
             normalizer=self.normalizer.without_cache(),
@@ -231,10 +306,20 @@ class Pairwise(Objective):
         return self._total(attraction, R), G.astype(Y.dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Non-negative terms of the diagonal of the Hessian, (n, d).
+        """Return the non-negative terms of the diagonal of the Hessian.
 
         They are 4ρ·Σⱼ Wᵢⱼ·φ′ for the attraction, with φ = −log κ, and
         4λ·Σⱼ (rᵢ + rⱼ)·wᵢⱼ·max(ψ″, 0)·(yᵢ − yⱼ)² for the repulsion, with rᵢ = ∂R/∂mᵢ.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The curvature of every coordinate.
         """
         Y = self._centered(Y)
         R = self._normalizer_value(Y, self._sums(Y))
@@ -249,9 +334,19 @@ class Pairwise(Objective):
         return h.astype(Y.dtype, copy=False)
 
     def for_new_points(self, Y: Array) -> NewPointTerms:
-        """Objective of a new point, given the training embedding `Y`, (n, d), held fixed.
+        """Return the objective of a new point, with the training embedding held fixed.
 
         Affinities are scaled as the rows of n·W/ΣW, whose sums have mean one.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The training embedding.
+
+        Returns
+        -------
+        NewPointTerms
+            The objective.
         """
         Y = self._centered(np.asarray(Y, dtype=np.float64))
         R = (
@@ -264,11 +359,21 @@ class Pairwise(Objective):
         return NewPointTerms(*parts, self.n, R, strength)
 
     def learned_affinity(self, Y: Array) -> Array:
-        """Signed weights whose Laplacian L gives the gradient 4·L·Y, dense (n, n).
+        """Return the signed weights whose Laplacian L gives the gradient 4·L·Y.
 
         They are the weights of the attraction minus those of the repulsion; at a minimum L·Y = 0.
         Typically they are positive at short distances in the data, negative at intermediate ones
         and near zero at long ones.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        array of shape (n, n)
+            The weights.
         """
         plan_matrix(
             (self.n, self.n),
@@ -284,7 +389,20 @@ class Pairwise(Objective):
         return A
 
     def learned_affinity_edges(self, Y: Array, pattern: sparse.csr_array) -> sparse.csr_array:
-        """Learned affinity of the pairs stored in the sparse matrix `pattern`."""
+        """Return the learned affinity of some pairs.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        pattern : sparse array of shape (n, n)
+            The pairs: its stored entries.
+
+        Returns
+        -------
+        sparse array of shape (n, n)
+            The weights of these pairs.
+        """
         Y = self._centered(Y)
         R = self._normalizer_value(Y, self._sums(Y))
         pattern = canonical(sparse.csr_array(pattern))
@@ -319,7 +437,18 @@ class Pairwise(Objective):
         return self.pair_sums.attraction(self.kernel, self.affinity)
 
     def pairs_reason(self, Y: Array) -> str:
-        """How the sums over the pairs of `Y` are computed, and why."""
+        """Return how the sums over pairs are computed, and why.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+
+        Returns
+        -------
+        str
+            The reason, in words.
+        """
         return self.pair_sums.reason(self.repulsion_kernel, Y, self.repulsion.matrix)
 
     def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:

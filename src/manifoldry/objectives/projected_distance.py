@@ -127,10 +127,11 @@ class ProjectedDistanceRepulsion(Repulsion):
 def projected_distance_weights(
     X: Matrix, max_rank: int = 30, sample: int = 2000
 ) -> ProjectedDistanceRepulsion:
-    """Repulsion with weights proportional to the squared distances of the rows of `X`, factored.
+    """Compute factored weights of repulsion from the squared distances of the rows of `X`.
 
-    Data of at most `max_rank` features have exact weights, others the squared distances of their
-    first principal components. Rank r takes r + 2 sums over the points for every sum over pairs.
+    The weights are proportional to the squared distances. Data of at most `max_rank` features have
+    exact weights, others the squared distances of their first principal components. Rank r takes r
+    + 2 sums over the points for every sum over pairs.
 
     Parameters
     ----------
@@ -142,6 +143,17 @@ def projected_distance_weights(
         (uniform weights: .708).
     sample : int, default=2000
         Number of rows from which principal components are computed.
+
+    Returns
+    -------
+    ProjectedDistanceRepulsion
+        The weights, a :class:`Repulsion`.
+
+    See Also
+    --------
+    squared_distance_weights : exact weights of all pairs, in n² memory.
+    UniformRepulsion : the same weight for all pairs.
+    manifoldry.ElasticEmbedding : takes them as ``repulsion``.
 
     Examples
     --------

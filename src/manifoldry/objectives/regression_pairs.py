@@ -43,6 +43,11 @@ class RegressionPairs:
     max_components : int, default=3
         Largest number of coordinates for which pairs are left out.
 
+    See Also
+    --------
+    UKRObjective : takes it as ``pairs``.
+    manifoldry.UKR : the estimator.
+
     Examples
     --------
     >>> RegressionPairs().reason("gaussian", 10_000, 2)
@@ -62,14 +67,46 @@ class RegressionPairs:
         check_count("max_components", self.max_components, minimum=0)
 
     def reach(self, kernel: str | RegressionKernel, n: int, n_components: int) -> float:
-        """Squared distance, beyond that of the nearest point, from which pairs are left out."""
+        """Return the squared distance from which pairs are left out.
+
+        It counts from the squared distance of the nearest point.
+
+        Parameters
+        ----------
+        kernel : str or RegressionKernel
+            The kernel of the regression.
+        n : int
+            Number of points.
+        n_components : int
+            Number of coordinates.
+
+        Returns
+        -------
+        float
+            The squared distance; infinite if all pairs are used.
+        """
         reach = as_kernel(kernel).reach(self.negligible)
         if n <= self.exact_up_to or n_components > self.max_components:
             return np.inf
         return reach
 
     def reason(self, kernel: str | RegressionKernel, n: int, n_components: int) -> str:
-        """The pairs that are used for `n` points, and why."""
+        """Return which pairs are used, and why.
+
+        Parameters
+        ----------
+        kernel : str or RegressionKernel
+            The kernel of the regression.
+        n : int
+            Number of points.
+        n_components : int
+            Number of coordinates.
+
+        Returns
+        -------
+        str
+            The reason, in words.
+        """
         kernel = as_kernel(kernel)
         if n <= self.exact_up_to:
             return f"all pairs: at most exact_up_to={self.exact_up_to} points"

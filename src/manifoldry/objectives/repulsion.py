@@ -23,7 +23,26 @@ from manifoldry.util.validation import (
 
 
 class Repulsion(ABC):
-    """Symmetric weights W⁻ ≥ 0 of pairs with zero diagonal; they sum to one unless scaled."""
+    """Base class of the weights W⁻ ≥ 0 of repulsion, a symmetric matrix with zero diagonal.
+
+    They sum to one unless scaled. A subclass that does not store the matrix works for many points.
+
+    See Also
+    --------
+    UniformRepulsion : the same weight for all pairs.
+    squared_distance_weights, projected_distance_weights : weights by distances in the data.
+    Unnormalized : takes the weights.
+
+    Examples
+    --------
+    Points that are far apart in the data repel each other more:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import squared_distance_weights
+    >>> repulsion = squared_distance_weights(np.array([[0.0], [1.0], [3.0]]))
+    >>> repulsion.n, repulsion.at(np.array([0, 0]), np.array([1, 2])).round(3)
+    (3, array([0.036, 0.321], dtype=float32))
+    """
 
     @property
     @abstractmethod
@@ -32,7 +51,18 @@ class Repulsion(ABC):
 
     @abstractmethod
     def at(self, i: IntArray, j: IntArray) -> Array | float:
-        """Weights of pairs (i, j) of different points; `i` and `j` are broadcast."""
+        """Return the weights of pairs (i, j) of different points.
+
+        Parameters
+        ----------
+        i, j : array of int
+            The points; the arrays are broadcast.
+
+        Returns
+        -------
+        array or float
+            The weights.
+        """
 
     @property
     @abstractmethod
@@ -51,10 +81,32 @@ class Repulsion(ABC):
 
     @abstractmethod
     def laplacian_product(self, V: Array) -> Array:
-        """Laplacian of W⁻ times vectors, (n,) or (n, k)."""
+        """Multiply the Laplacian of W⁻ by vectors.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            The vectors.
+
+        Returns
+        -------
+        array of the shape of `V`
+            The products.
+        """
 
     def rows(self, X: Matrix) -> Array:
-        """Weights between new points and training points, (n_new, n)."""
+        """Return the weights between new points and training points.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        array of shape (n_new, n)
+            The weights.
+        """
         raise ValueError(
             "the repulsion of new points is unknown, because weights were passed for the training "
             "points only; pass repulsion='uniform' or 'squared_distance' to embed new points"
@@ -66,24 +118,64 @@ class Repulsion(ABC):
         return None
 
     def of_new_points(self, X: Matrix) -> Array | FactoredWeights:
-        """Weights between new points and training points, factored if there are `factors`."""
+        """Return the weights between new points and training points, factored if possible.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_features)
+            The new points.
+
+        Returns
+        -------
+        array of shape (n_new, n) or FactoredWeights
+            The weights.
+        """
         return self.rows(X)
 
     def without_cache(self) -> Self:
-        """Return a copy without arrays that can be recomputed from the data."""
+        """Return a copy without arrays that can be recomputed from the data.
+
+        Returns
+        -------
+        Repulsion
+            The copy.
+        """
         return self
 
     def scaled(self, factor: float) -> "Repulsion":
-        """Return the weights times a factor."""
+        """Return the weights times a factor.
+
+        Parameters
+        ----------
+        factor : float
+            The factor.
+
+        Returns
+        -------
+        Repulsion
+            The scaled weights.
+        """
         return self if factor == 1 else ScaledRepulsion(self, factor)
 
     def operator(self) -> Matrix:
-        """The Laplacian as a sparse matrix or linear operator."""
+        """Return the Laplacian as a sparse matrix or linear operator.
+
+        Returns
+        -------
+        sparse array or LinearOperator of shape (n, n)
+            The Laplacian.
+        """
         product = self.laplacian_product
         return LinearOperator((self.n, self.n), product, matmat=product, dtype=np.float64)
 
     def laplacian(self) -> Array:
-        """The Laplacian as a dense matrix."""
+        """Return the Laplacian as a dense matrix.
+
+        Returns
+        -------
+        array of shape (n, n)
+            The Laplacian.
+        """
         what = f"the dense Laplacian of the repulsion of {self.n} points"
         plan_matrix((self.n, self.n), 40, what, "pass repulsion='uniform'")
         return self.laplacian_product(np.eye(self.n))
@@ -99,6 +191,11 @@ class UniformRepulsion(Repulsion):
         Number of points.
     total : float, default=1.0
         Sum of all weights.
+
+    See Also
+    --------
+    squared_distance_weights : weights by distances in the data.
+    Unnormalized : takes the weights.
 
     Examples
     --------

@@ -14,7 +14,7 @@ def best_scale(
     doublings: int = 40,
     accuracy: float = 1e-4,
 ) -> float:
-    """Factor s > 0 for which E(s·Y) is smallest.
+    """Compute the factor s > 0 for which E(s·Y) is smallest.
 
     Use it to start a search from another embedding. With the Gaussian kernel for attraction and
     repulsion, E is a convex function of s² with a single minimizer; if the repulsion is so weak
@@ -24,7 +24,7 @@ def best_scale(
     Parameters
     ----------
     objective : Pairwise
-        E.
+        The objective E.
     Y : array of shape (n, d)
         The embedding.
     smallest : float, default=1e-3
@@ -33,6 +33,16 @@ def best_scale(
         Number of times the scale is doubled to bracket the minimum.
     accuracy : float, default=1e-4
         Tolerance of the logarithm of the scale.
+
+    Returns
+    -------
+    float
+        The factor s.
+
+    See Also
+    --------
+    Pairwise : the objective.
+    Resized : an objective in other units.
 
     Examples
     --------

@@ -78,7 +78,9 @@ class SquaredDistanceRepulsion(Repulsion):
 def squared_distance_weights(
     X: Matrix, dtype: Any = np.float32, accuracy: float = 1e-9
 ) -> SquaredDistanceRepulsion:
-    """Repulsion with weights proportional to the squared distances of the rows of `X`.
+    """Compute weights of repulsion that are the squared distances of the rows of `X`.
+
+    The n² weights are scaled to sum to one.
 
     Parameters
     ----------
@@ -88,6 +90,17 @@ def squared_distance_weights(
         Type of the n² weights.
     accuracy : float, default=1e-9
         Error bound of squared distances, relative to the squared extent of the data.
+
+    Returns
+    -------
+    SquaredDistanceRepulsion
+        The weights, a :class:`Repulsion`.
+
+    See Also
+    --------
+    projected_distance_weights : approximate weights for many points.
+    UniformRepulsion : the same weight for all pairs.
+    manifoldry.ElasticEmbedding : takes them as ``repulsion``.
 
     Examples
     --------

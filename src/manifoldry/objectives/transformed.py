@@ -13,7 +13,21 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Resized(Objective):
-    """E(unit·U) as a function of U.
+    """Objective E(unit·U) as a function of U.
+
+    Use it to search in other units of length than those of the objective.
+
+    Parameters
+    ----------
+    objective : Objective
+        The objective E.
+    unit : float
+        The factor of the embedding.
+
+    See Also
+    --------
+    Boxed, Whitened : objectives with a constraint.
+    best_scale : the factor at which an embedding has the smallest value.
 
     Examples
     --------
@@ -53,22 +67,28 @@ class Resized(Objective):
 
 @dataclass(frozen=True, eq=False)
 class Boxed(Objective):
-    """E(η·sin(Z/η)): unconstrained minimization over Z is minimization over Y with |Y| ≤ η.
+    """Objective E(η·sin(Z/η)) of unconstrained variables Z, for an embedding Y within ±η.
 
+    Unconstrained minimization over Z is minimization over embeddings Y in a box.
     :meth:`constrained` returns the embedding Y of a solution Z; near the center Y ≈ Z. A minimum at
-    the boundary is an ordinary minimum in Z, at |Z| = η·π/2, with positive curvature; with tanh it
-    would lie at infinity, and searches would converge slowly. The gradient vanishes at the
-    boundary, so a search must start in the interior, as :meth:`unconstrained` ensures. The value
-    is not invariant to translations.
+    the boundary is an ordinary minimum in Z, at ±η·π/2, with positive curvature; with tanh it would
+    lie at infinity, and searches would converge slowly. The gradient vanishes at the boundary, so a
+    search must start in the interior, as :meth:`unconstrained` ensures. The value is not invariant
+    to translations.
 
     Parameters
     ----------
     objective : Objective
         The objective of the embedding Y.
     half_width : float
-        η, half the side of the box.
+        Half the side of the box, η.
     start_within : float, default=0.99
         Fraction of the box to which :meth:`unconstrained` clips positions.
+
+    See Also
+    --------
+    DensityFloor : another regularization of kernel regression.
+    UKRObjective : an objective that needs regularization.
 
     Examples
     --------
@@ -100,12 +120,34 @@ class Boxed(Objective):
         return self.objective.attraction
 
     def constrained(self, Z: Array) -> Array:
-        """Embedding Y = η·sin(Z/η), (n, d)."""
+        """Return the embedding Y = η·sin(Z/η).
+
+        Parameters
+        ----------
+        Z : array of shape (n, d)
+            The variables.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The embedding.
+        """
         eta = np.asarray(self.half_width, dtype=Z.dtype)
         return np.asarray(eta * np.sin(Z / eta))
 
     def unconstrained(self, Y: Array) -> Array:
-        """Variables Z of an embedding Y, which is clipped to `start_within` of the box."""
+        """Return the variables Z of an embedding Y.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding; it is clipped to `start_within` of the box.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The variables.
+        """
         eta = np.asarray(self.half_width, dtype=Y.dtype)
         return np.asarray(eta * np.arcsin(np.clip(Y / eta, -self.start_within, self.start_within)))
 
@@ -117,7 +159,18 @@ class Boxed(Objective):
         return value, G * np.cos(Y / np.asarray(self.half_width, dtype=Y.dtype))
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Diagonal curvature by the chain rule, h·cos² + max(−g·sin/η, 0)."""
+        """Return the diagonal curvature by the chain rule, h·cos² + max(−g·sin/η, 0).
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The variables.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The curvature of every variable.
+        """
         eta, inside = np.asarray(self.half_width, dtype=Y.dtype), self.constrained(Y)
         h, G = (
             self.objective.diagonal_curvature(inside),
@@ -139,13 +192,18 @@ class Whitened(Objective):
     Parameters
     ----------
     objective : Objective
-        E, which must be invariant to translations and rotations.
+        The objective E, which must be invariant to translations and rotations.
     mass : array of shape (n,), default=None
         The diagonal of B, up to a factor; by default equal for all points.
     size : float, default=1.0
         Standard deviation of every coordinate.
     flat : float, default=1e-14
         Fraction of the largest variance below which the variance along a direction is zero.
+
+    See Also
+    --------
+    manifoldry.optimize.Constrained : minimizes under this constraint.
+    Boxed : a bound on every coordinate.
 
     Examples
     --------
@@ -184,7 +242,18 @@ class Whitened(Objective):
         return self.objective.attraction
 
     def nearest(self, Z: Array) -> Array:
-        """Centered embedding of covariance size²·I nearest to `Z` in the metric B."""
+        """Return the centered embedding of covariance size²·I nearest to `Z` in the metric B.
+
+        Parameters
+        ----------
+        Z : array of shape (n, d)
+            Any embedding.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The embedding that satisfies the constraint.
+        """
         Y, A = self._polar(Z)
         if not np.isfinite(A).all():
             raise ValueError(
@@ -208,7 +277,20 @@ class Whitened(Objective):
         return X, np.linalg.solve(A, G.T.astype(np.float64)).T.astype(X.dtype, copy=False)
 
     def tangent(self, Y: Array, G: Array) -> Array:
-        """B·ξ at an embedding that satisfies the constraint, from the gradient G of E."""
+        """Return B·ξ at an embedding that satisfies the constraint.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The embedding.
+        G : array of shape (n, d)
+            The gradient of E.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The gradient on the constraint set.
+        """
         Y, G = np.asarray(Y, dtype=np.float64), np.asarray(G, dtype=np.float64)
         M = Y.T @ G
         return np.asarray(G - self._normalized_mass * Y @ (M + M.T) / (2 * self.size**2))

@@ -51,14 +51,21 @@ class Checkpoint(Callback):
     ----------
     path : str or path
         The file, in the npz format of NumPy. The folder must exist; ``~`` is the home folder.
+    function : callable, default=None
+        Called with an :class:`Iterate`, as that of a :class:`Callback`.
+    every : int, default=1
+        Number of steps between two calls of the function.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What ``fit`` does after Ctrl-C, as for a :class:`Callback`.
     every_seconds : float, default=300.0
         Time between two checkpoints, which are written after a step; 0 for one after every step.
     resume : bool, default=True
         Whether to continue from the file if it exists; False overwrites it.
-    function : callable, default=None
-        Called with an :class:`Iterate`, as that of a :class:`Callback`.
-    every, on_interrupt
-        As those of a :class:`Callback`.
+
+    See Also
+    --------
+    Callback : without a file.
+    manifoldry.save : saves a fitted model.
 
     Examples
     --------
@@ -90,9 +97,17 @@ class Checkpoint(Callback):
             ) from error
 
     def open(self, fit: Mapping[str, str]) -> "SavedSearches":
-        """The searches in the file, or none if the fit starts anew.
+        """Return the searches in the file, or none if the fit starts anew.
 
-        `fit` describes the data and the parameters; those of the file must be the same.
+        Parameters
+        ----------
+        fit : dict
+            Describes the data and the parameters; those of the file must be the same.
+
+        Returns
+        -------
+        SavedSearches
+            The searches.
         """
         path = self.file
         _check_writable(path)

@@ -43,6 +43,11 @@ class Constrained(Optimizer):
     size : float, default=1.0
         Standard deviation of every coordinate.
 
+    See Also
+    --------
+    ConstrainedHomotopy : raises the repulsion under the constraint.
+    manifoldry.objectives.Whitened : the objective under the constraint.
+
     Examples
     --------
     Six points on a line, with quadratic attraction: the smoothest coordinate is half a cosine.
@@ -95,18 +100,38 @@ class ConstrainedHomotopy(Homotopy):
 
     Parameters
     ----------
-    n_steps, values, max_iter, tol, jitter, memory, max_saddle_escapes, optimizer
-        See :class:`Homotopy`. The path has two more steps: weight zero first, and the last weight
-        without the constraint at the end.
+    n_steps : int, default=50
+        Number of values of the weight, spaced geometrically. The path has two more steps: weight
+        zero first, and the last weight without the constraint at the end.
+    values : sequence of float, default=None
+        The weights themselves, instead of `n_steps`.
+    max_iter : int, default=100
+        Maximum number of steps of the search at each weight except the last.
+    tol : float, default=1e-3
+        Tolerance of the search at each weight except the last.
+    jitter : float, default=1e-6
+        Noise added before every search, as a fraction of the embedding's size.
     curvature : bool, default=False
         Must be False: the curvature of the unconstrained objective does not apply under the
         constraint.
+    memory : float, default=2**28
+        Maximum number of bytes of the embeddings in the path.
     constraint_weights : {"degree", "uniform"}, default="degree"
         The diagonal of B: the degrees of the attraction, or equal for all points.
     size : float, default=1.0
         The value of s at weight zero, and the smallest one later.
     grow_size : bool, default=True
         Whether s grows with the weight.
+    max_saddle_escapes : int, default=3
+        Maximum number of searches restarted from a saddle point at one weight.
+    optimizer : str or Optimizer, default=None
+        The search at each weight; see :func:`resolve_optimizer`. By default that of the estimator.
+
+    See Also
+    --------
+    Homotopy : starts from a single point.
+    Constrained : a search under the constraint.
+    manifoldry.LaplacianEigenmaps : the start.
 
     References
     ----------
@@ -140,7 +165,22 @@ class ConstrainedHomotopy(Homotopy):
             )
 
     def start(self, objective: Pairwise, n_components: int, rng: np.random.Generator) -> Array:
-        """Laplacian eigenmaps of the attraction, of the requested size."""
+        """Return Laplacian eigenmaps of the attraction, of the requested size.
+
+        Parameters
+        ----------
+        objective : Pairwise
+            The objective.
+        n_components : int
+            Number of coordinates.
+        rng : numpy.random.Generator
+            Generator of the eigensolver's start vectors.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+            The embedding.
+        """
         mass = self.diagonal_of(objective)
         problem = SpectralProblem(
             graph_laplacian(objective.attraction),
@@ -156,7 +196,20 @@ class ConstrainedHomotopy(Homotopy):
         return ConstrainedRun(self, *arguments)
 
     def follow(self, run: HomotopyRun, values: Array) -> Solution:
-        """Minimize at all `values` under the constraint, then at the last one without it."""
+        """Minimize at all `values` under the constraint, then at the last one without it.
+
+        Parameters
+        ----------
+        run : HomotopyRun
+            The run.
+        values : array
+            The values of the parameter.
+
+        Returns
+        -------
+        Solution
+            The last search.
+        """
         if not isinstance(run, ConstrainedRun):
             raise ValueError(_NOT_QUADRATIC)
         for value in values:
@@ -166,7 +219,18 @@ class ConstrainedHomotopy(Homotopy):
         return run.advance_unconstrained(float(values[-1]))
 
     def diagonal_of(self, objective: Any) -> Array:
-        """The diagonal of B."""
+        """Return the diagonal of B.
+
+        Parameters
+        ----------
+        objective : Pairwise
+            The objective.
+
+        Returns
+        -------
+        array of shape (n,)
+            The diagonal.
+        """
         if not (isinstance(objective, Pairwise) and objective.kernel.quadratic):
             raise ValueError(_NOT_QUADRATIC)
         if self.constraint_weights == "uniform":

@@ -60,10 +60,30 @@ class FilterOperator(ABC):
 
 
 class Filter(ABC):
-    """Base class of filters; :meth:`operator_for` returns the operator F for an objective.
+    """Base class of the operators that multiply the gradient in a search.
 
-    The search direction is −F·G with the gradient G. It is a descent direction for any positive
-    semidefinite F, and the line search tests the objective and its directional derivative.
+    The search direction is −F·G with the gradient G and the operator F, which :meth:`operator_for`
+    returns for an objective. It is a descent direction for any positive semidefinite F, and the
+    line search tests the objective and its directional derivative.
+
+    See Also
+    --------
+    SpectralDirection : the filter of choice for attraction and repulsion.
+    Jacobi, DiagonalHessian, Identity : diagonal filters.
+    Guidance : filters that change during the search.
+
+    Examples
+    --------
+    Two points, and the gradient multiplied by the inverse of the degrees of the attraction:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> from manifoldry.optimize import Jacobi
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)
+    >>> Y = np.array([[0.0], [0.5]])
+    >>> value, G = objective.value_and_gradient(Y)
+    >>> G.round(3).ravel(), Jacobi().operator_for(objective).apply(G, Y).round(3).ravel()
+    (array([ 1.117, -1.117]), array([ 0.559, -0.559]))
     """
 
     newton_like: bool = False
@@ -74,16 +94,46 @@ class Filter(ABC):
 
     @abstractmethod
     def operator_for(self, objective: Objective) -> FilterOperator:
-        """The operator F for `objective`, at the start of its schedule."""
+        """Return the operator F for `objective`, at the start of its schedule.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective.
+
+        Returns
+        -------
+        FilterOperator
+            Its method ``apply`` multiplies a gradient by F.
+        """
 
     def cached(self) -> "Filter":
-        """A filter that computes its operator once for all objectives with the same attraction."""
+        """Return a filter that computes its operator once for all objectives of one attraction.
+
+        Returns
+        -------
+        Filter
+            The filter.
+        """
         return self
 
 
 @dataclass(frozen=True)
 class Identity(Filter):
-    """No filter: the search direction is the negative gradient."""
+    """No filter: the search direction is the negative gradient.
+
+    See Also
+    --------
+    Jacobi, DiagonalHessian, SpectralDirection : filters that contain curvature.
+
+    Examples
+    --------
+    It is the default of all optimizers:
+
+    >>> from manifoldry.optimize import LBFGS
+    >>> LBFGS().filter
+    Identity()
+    """
 
     def operator_for(self, objective: Objective) -> FilterOperator:
         return _IdentityOperator()
@@ -96,7 +146,7 @@ class _IdentityOperator(FilterOperator):
 
 @dataclass(frozen=True)
 class Jacobi(Filter):
-    """(4D)⁻¹, with D the degrees of the attraction: fixed-point iteration of elastic embedding.
+    """Inverse degrees (4D)⁻¹ of the attraction: the fixed-point iteration of the elastic embedding.
 
     A step of length one solves the equation of every point for its own position, with the other
     points and the repulsion held fixed. It costs almost nothing, but joint movements of many
@@ -108,11 +158,22 @@ class Jacobi(Filter):
         Smaller degrees are raised to this fraction of the mean degree, so that points with few
         or no neighbors take bounded steps.
 
+    See Also
+    --------
+    DiagonalHessian : includes the curvature of the repulsion.
+    SpectralDirection : the whole Hessian of the attraction.
+
     Examples
     --------
-    >>> from manifoldry.optimize.filter import Jacobi
-    >>> Jacobi().newton_like
-    True
+    The degrees of two points are 1/2, so that gradients are divided by 2:
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> from manifoldry.optimize import Jacobi
+    >>> operator = Jacobi().operator_for(elastic(np.array([[0, 0.5], [0.5, 0]])))
+    >>> operator.apply(np.array([[1.0], [-1.0]]), np.zeros((2, 1)))
+    array([[ 0.5],
+           [-0.5]])
     """
 
     floor: float = 1e-3
@@ -149,11 +210,21 @@ class DiagonalHessian(Filter):
     floor : float, default=1e-3
         Smaller entries are raised to this fraction of the mean of the positive ones.
 
+    See Also
+    --------
+    Jacobi : the diagonal of the attraction only.
+    SpectralDirection : the whole Hessian of the attraction.
+
     Examples
     --------
-    >>> from manifoldry.optimize.filter import DiagonalHessian
-    >>> DiagonalHessian().newton_like
-    True
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> from manifoldry.optimize import DiagonalHessian, GradientDescent
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)  # minimum at distance 1
+    >>> optimizer = GradientDescent(DiagonalHessian())
+    >>> solution = optimizer.minimize(objective, np.array([[0.0], [0.1]]))
+    >>> solution.converged, round(float(np.ptp(solution.embedding)), 3)
+    (True, 1.0)
     """
 
     floor: float = 1e-3

@@ -17,25 +17,70 @@ from manifoldry.util.typing import Array, Matrix
 
 
 class Schedule(ABC):
-    """When guidance advances to its next stage. Schedules have no state; operators count steps."""
+    """Base class of the rules when guidance advances to its next stage.
+
+    Schedules have no state; operators count steps. A subclass defines :meth:`should_advance`.
+
+    See Also
+    --------
+    OnSlowProgress, EveryStep, Never : the schedules of this package.
+    Guidance : takes a schedule.
+
+    Examples
+    --------
+    Stay at least five steps in a stage, and as long as steps still decrease the objective by one
+    percent:
+
+    >>> from manifoldry import SymmetricSNE
+    >>> from manifoldry.optimize import GradientDescent, Heat, Schedule
+    >>> class Patient(Schedule):
+    ...     def should_advance(self, progress, n_steps):
+    ...         return n_steps >= 5 and progress.decrease < 0.01
+    >>> optimizer = GradientDescent(Heat(schedule=Patient()))
+    >>> model = SymmetricSNE(init="random", optimizer=optimizer)
+    """
 
     advances: bool = True
     """Whether it ever advances; if not, a search may converge in the first stage."""
 
     @abstractmethod
     def should_advance(self, progress: Progress, n_steps: int) -> bool:
-        """Whether to advance after `n_steps` steps in the current stage."""
+        """Return whether to advance to the next stage.
+
+        Parameters
+        ----------
+        progress : Progress
+            The last step: its ``iteration``, ``value`` and relative ``decrease``.
+        n_steps : int
+            Number of steps in the current stage.
+
+        Returns
+        -------
+        bool
+            Whether to advance.
+        """
 
 
 @dataclass(frozen=True)
 class EveryStep(Schedule):
     """Advance after every `period` steps, whatever their progress: Memisevic and Hinton's rule.
 
+    Parameters
+    ----------
+    period : int, default=1
+        Number of steps in a stage.
+
+    See Also
+    --------
+    OnSlowProgress, Never : other schedules.
+    Guidance : takes a schedule.
+
     Examples
     --------
-    >>> from manifoldry.optimize.filter import Progress
-    >>> EveryStep(period=2).should_advance(Progress(7, 1.0, 0.5), n_steps=1)
-    False
+    Two steps with each power of the matrix:
+
+    >>> from manifoldry.optimize import EveryStep, GradientDescent, Power
+    >>> optimizer = GradientDescent(Power(start=5, schedule=EveryStep(period=2)))
     """
 
     period: int = 1
@@ -63,6 +108,11 @@ class OnSlowProgress(Schedule):
     max_steps : int, default=20
         Maximum number of steps in a stage.
 
+    See Also
+    --------
+    EveryStep, Never : other schedules.
+    Guidance : takes a schedule.
+
     Examples
     --------
     >>> from manifoldry.optimize.filter import Progress
@@ -89,11 +139,17 @@ class OnSlowProgress(Schedule):
 class Never(Schedule):
     """Stay in the first stage, so that the filter is fixed.
 
+    See Also
+    --------
+    OnSlowProgress, EveryStep : schedules that advance.
+    Guidance : takes a schedule.
+
     Examples
     --------
-    >>> from manifoldry.optimize.filter import Progress
-    >>> Never().should_advance(Progress(7, 1.0, 0.0), n_steps=1000)
-    False
+    Minimize within the span of the first ten eigenvectors:
+
+    >>> from manifoldry.optimize import LBFGS, Never, Projector
+    >>> optimizer = LBFGS(Projector(start=10, schedule=Never()))
     """
 
     advances = False
@@ -121,6 +177,24 @@ class Guidance(Filter):
     final_filter : Filter or None, default=Identity()
         The filter that follows the last stage, such as ``SpectralDirection()``. ``None`` stays in
         the last stage.
+
+    See Also
+    --------
+    Projector, Power, DeflatedPower, Heat : the filters of this kind.
+    clustering_matrix, graph_matrix, kernel_pca_matrix : matrices M.
+    Schedule : when to advance.
+
+    Examples
+    --------
+    From a random start, three stages of guidance, then the spectral direction:
+
+    >>> import numpy as np
+    >>> from manifoldry import SymmetricSNE
+    >>> from manifoldry.optimize import LBFGS, Power, SpectralDirection
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> guided = LBFGS(Power(start=3, final_filter=SpectralDirection()))
+    >>> SymmetricSNE(init="random", optimizer=guided).fit(X).converged_
+    True
     """
 
     matrix: Matrix | None = None
@@ -132,16 +206,52 @@ class Guidance(Filter):
 
     @abstractmethod
     def stages(self, n: int) -> Sequence[float]:
-        """The parameter of every stage for `n` points; empty if there is nothing to smooth."""
+        """Return the parameter of every stage; none if there is nothing to smooth.
+
+        Parameters
+        ----------
+        n : int
+            Number of points.
+
+        Returns
+        -------
+        sequence of float
+            The parameters.
+        """
 
     @abstractmethod
     def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
-        """The operator with this stage's parameter times `G`, in double precision."""
+        """Multiply a gradient by the operator of a stage, in double precision.
+
+        Parameters
+        ----------
+        prepared : object
+            The result of `prepare`.
+        parameter : float
+            The parameter of the stage.
+        G : array of shape (n, d)
+            The gradient.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The product.
+        """
 
     def prepare(self, objective: Objective) -> Any:
-        """What `smooth` needs, computed once: M or its eigenvectors.
+        """Compute once what `smooth` needs: M or its eigenvectors.
 
         A numpy array is moved to the device of the gradient; anything else is used on the host.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective.
+
+        Returns
+        -------
+        object
+            What is passed to `smooth`.
         """
         if self.matrix is None:
             return lazy(graph_matrix(objective.attraction))

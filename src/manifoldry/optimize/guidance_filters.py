@@ -37,11 +37,16 @@ class Projector(Guidance):
     drop_first : bool, default=False
         Whether to leave out the first eigenvector, which is nearly constant and translates the
         embedding.
+    matrix, schedule, final_filter : matrix, Schedule, Filter, optional
+        See :class:`Guidance`.
     all_eigenvectors_up_to, max_eigenvectors_large : int, default=4000, 100
         Number of points up to which all eigenvectors are used by default, and their number for
         more points.
-    matrix, schedule, final_filter
-        See :class:`Guidance`.
+
+    See Also
+    --------
+    Power, Heat : damp eigenvectors instead of leaving them out.
+    graph_matrix, clustering_matrix, kernel_pca_matrix : matrices M.
 
     Examples
     --------
@@ -110,10 +115,16 @@ class Power(Guidance):
     fractions : sequence of float, default=()
         Decreasing powers between 0 and 1, the last stages, such as ``(0.5, 0.25)``. With
         ``start=0`` they are the only ones.
+    matrix, schedule, final_filter : matrix, Schedule, Filter, optional
+        See :class:`Guidance`. With ``final_filter=None``, ν stays at the last value.
     all_eigenvectors_up_to : int, default=1000
         Number of points up to which fractional powers of a sparse matrix use its eigenvectors.
-    matrix, schedule, final_filter
-        See :class:`Guidance`. With ``final_filter=None``, ν stays at the last value.
+
+    See Also
+    --------
+    Heat : with a real exponent.
+    DeflatedPower : a separate direction for every coordinate.
+    graph_matrix, clustering_matrix, kernel_pca_matrix : matrices M.
 
     Examples
     --------
@@ -177,10 +188,17 @@ class DeflatedPower(Power):
 
     Parameters
     ----------
-    start, fractions, all_eigenvectors_up_to
+    start, fractions : int, sequence of float, default=10, ()
         The sequence of ν; see :class:`Power`.
-    matrix, schedule, final_filter
+    matrix, schedule, final_filter : matrix, Schedule, Filter, optional
         See :class:`Guidance`.
+    all_eigenvectors_up_to : int, default=1000
+        Number of points up to which fractional powers use eigenvectors; see :class:`Power`.
+
+    See Also
+    --------
+    Power : the same direction for all coordinates.
+    GradientDescent : the optimizer to use it with.
 
     Examples
     --------
@@ -225,7 +243,7 @@ def _unit_direction(U: Array, z: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Heat(Guidance):
-    """exp(−s·L), L = I − M: the gradient after diffusion for a time s, with s decreasing.
+    """Heat kernel exp(−s·L), L = I − M: the gradient after diffusion for a decreasing time s.
 
     Like :class:`Power` with a real exponent, since (1 − λ)^ν ≈ e^{−νλ}. It is positive definite for
     any symmetric M, so that the default is D^{-½}WD^{-½} itself. The exponential is computed to
@@ -239,10 +257,16 @@ class Heat(Guidance):
         The smallest s, below which `final_filter` follows.
     factor : float, default=0.7
         Ratio of one s to the one before.
+    matrix, schedule, final_filter : matrix, Schedule, Filter, optional
+        See :class:`Guidance`.
     coefficient_tol : float, default=1e-17
         Coefficients of the series up to this size, relative to their sum, are left out.
-    matrix, schedule, final_filter
-        See :class:`Guidance`.
+
+    See Also
+    --------
+    Power, Projector : other guidance by the same matrices.
+    graph_matrix, clustering_matrix, kernel_pca_matrix : matrices M.
+    OnSlowProgress, EveryStep, Never : schedules.
 
     Examples
     --------

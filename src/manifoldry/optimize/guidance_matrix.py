@@ -23,16 +23,29 @@ from manifoldry.util.validation import (
 
 
 def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
-    """D^{-½} K D^{-½} with a dense Gaussian kernel K: positive definite, largest eigenvalue one.
+    """Compute D^{-½} K D^{-½} with a dense Gaussian kernel K.
 
-    This is the matrix of spectral clustering, which Memisevic and Hinton recommend for guidance.
+    This is the matrix of spectral clustering, which Memisevic and Hinton recommend for guidance. It
+    is positive definite, and its largest eigenvalue is one.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
         The data.
     gamma : float, default=None
-        Coefficient in exp(−gamma·d²); by default :func:`neighborhood_gamma`.
+        Coefficient in exp(−gamma·d²); by default one over the squared median distance to the tenth
+        neighbor.
+
+    Returns
+    -------
+    array of shape (n_samples, n_samples)
+        The matrix.
+
+    See Also
+    --------
+    graph_matrix : the sparse counterpart.
+    kernel_pca_matrix : without the constant vector.
+    Guidance : takes the matrix.
 
     Examples
     --------
@@ -49,7 +62,7 @@ def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
 
 
 def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
-    """H K H with a dense Gaussian kernel K and the centering matrix H, as in kernel PCA.
+    """Compute H K H with a dense Gaussian kernel K and the centering matrix H, as in kernel PCA.
 
     Its leading eigenvectors do not include the constant vector, which only translates the
     embedding. Guidance by it decreases the objective more slowly at first than
@@ -60,7 +73,18 @@ def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
     X : array or sparse matrix of shape (n_samples, n_features)
         The data.
     gamma : float, default=None
-        Coefficient in exp(−gamma·d²); by default :func:`neighborhood_gamma`.
+        Coefficient in exp(−gamma·d²); by default one over the squared median distance to the tenth
+        neighbor.
+
+    Returns
+    -------
+    array of shape (n_samples, n_samples)
+        The matrix.
+
+    See Also
+    --------
+    clustering_matrix : decreases the objective faster at first.
+    Guidance : takes the matrix.
 
     Examples
     --------
@@ -78,10 +102,24 @@ def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
 
 
 def graph_matrix(W: Matrix) -> sparse.csr_array:
-    """D^{-½} W D^{-½}, with ones on the diagonal for points without neighbors.
+    """Compute D^{-½} W D^{-½}, with ones on the diagonal for points without neighbors.
 
-    It is I − L with the symmetric normalized Laplacian L. Its eigenvalues lie between −1 and 1;
-    :func:`lazy` makes them nonnegative.
+    It is I − L with the symmetric normalized Laplacian L. Its eigenvalues lie between −1 and 1.
+
+    Parameters
+    ----------
+    W : array or sparse matrix of shape (n_samples, n_samples)
+        Symmetric weights of a neighbor graph.
+
+    Returns
+    -------
+    sparse array of shape (n_samples, n_samples)
+        The matrix.
+
+    See Also
+    --------
+    clustering_matrix : the dense counterpart.
+    Guidance : takes the matrix.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Homotopies: minimize while a parameter of the objective changes, and record the path."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,28 +17,71 @@ from manifoldry.util.typing import Array
 
 
 class PathStep(NamedTuple):
-    """A minimizer at one value of the homotopy's parameter."""
+    """Minimizer at one value of the homotopy's parameter.
+
+    Parameters
+    ----------
+    parameter : float
+        The value of the parameter.
+    value : float
+        Value of the objective.
+    rank : int
+        Number of directions along which the embedding extends: 0 if it is a single point.
+    curvature : float
+        Smallest curvature of the objective, rigid motions excluded; NaN if it was not computed.
+    iterations : int
+        Number of steps of the search.
+    converged : bool
+        Whether the search converged.
+
+    See Also
+    --------
+    Path : all steps of a homotopy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import ElasticEmbedding
+    >>> from manifoldry.optimize import Homotopy
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> model = ElasticEmbedding(weight=1.0, optimizer=Homotopy(n_steps=5)).fit(X)
+    >>> last = model.path_.steps[-1]
+    >>> last.parameter, last.rank, last.converged
+    (1.0, 2, True)
+    """
 
     parameter: float
     value: float
-    """Value of the objective."""
     rank: int
-    """Number of directions along which the embedding extends: 0 if it is a single point."""
     curvature: float
-    """Smallest curvature of the objective, rigid motions excluded; NaN if it was not computed."""
     iterations: int
     converged: bool
 
 
 @dataclass(repr=False)
 class Path:
-    """The steps of a homotopy, and as many of its embeddings as fit into `budget` bytes.
+    """Steps of a homotopy, and as many of its embeddings as fit into `budget` bytes.
 
     If not all embeddings fit, every 2nd, 4th, ... is kept, and always the first and the last.
-    ``kept`` holds the step numbers of the arrays in ``embeddings``, which are NumPy arrays on any
-    device; :meth:`embedding_at` returns the one nearest to a value of the parameter. ``steps`` is
-    the list of all steps, :meth:`column` one of their fields as an array, and ``bifurcations`` the
-    parameters at which the rank of the embedding changed, each with the new rank.
+    :meth:`embedding_at` returns the one nearest to a value of the parameter, and :meth:`column` a
+    field of all steps as an array. Estimators have the path of their homotopy as ``path_``.
+
+    Parameters
+    ----------
+    budget : float, default=2**28
+        Number of bytes for embeddings.
+    steps : list of PathStep, optional
+        All steps.
+    kept : list of int, optional
+        Step numbers of the embeddings.
+    embeddings : list of arrays, optional
+        The embeddings that are kept, as NumPy arrays on any device.
+
+    See Also
+    --------
+    Homotopy : records it.
+    PathStep : one of its steps.
+    manifoldry.ElasticEmbedding : an estimator with ``path_``.
 
     Examples
     --------
@@ -55,7 +99,7 @@ class Path:
     steps: list[PathStep] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
     embeddings: list[Array] = field(default_factory=list)
-    _stride: int = 1
+    _stride: int = field(default=1, init=False)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -70,7 +114,15 @@ class Path:
         )
 
     def record(self, step: PathStep, embedding: Array) -> None:
-        """Add a step and its embedding, and drop embeddings that exceed the budget."""
+        """Add a step and its embedding, and drop embeddings that exceed the budget.
+
+        Parameters
+        ----------
+        step : PathStep
+            The step.
+        embedding : array of shape (n, d)
+            Its embedding.
+        """
         if self.kept and self.kept[-1] % self._stride:
             self._drop(-1)  # it was kept only because it was the last one
         self.steps.append(step)
@@ -89,22 +141,59 @@ class Path:
         del self.kept[i], self.embeddings[i]
 
     def column(self, name: str) -> Array:
-        """One field of all steps as an array: ``"parameter"``, ``"value"``, ``"rank"``, ..."""
+        """Return one field of all steps as an array.
+
+        Parameters
+        ----------
+        name : str
+            The field: ``"parameter"``, ``"value"``, ``"rank"``, ``"curvature"``, ``"iterations"``
+            or ``"converged"``.
+
+        Returns
+        -------
+        array
+            One entry per step.
+        """
         check_option("name", name, PathStep._fields)
         return np.array([getattr(step, name) for step in self.steps])
 
     def embedding_at(self, parameter: float) -> Array:
-        """The kept embedding with the nearest parameter, by ratio if all are positive."""
+        """Return the kept embedding with the nearest parameter, by ratio if all are positive.
+
+        Parameters
+        ----------
+        parameter : float
+            The value of the parameter.
+
+        Returns
+        -------
+        array of shape (n, d)
+            The embedding.
+        """
         at = self.column("parameter")[self.kept]
         positive = parameter > 0 and (at > 0).all()
         distance = np.log(at / parameter) if positive else at - parameter
         return self.embeddings[int(np.argmin(np.abs(distance)))]
 
     def transformed(self, function: Callable[[float, Array], Array]) -> Self:
-        """The same path with embeddings replaced by `function(parameter, embedding)`."""
+        """Return the same path with other embeddings.
+
+        Parameters
+        ----------
+        function : callable
+            Called with the parameter and the embedding of every kept step; returns the new
+            embedding.
+
+        Returns
+        -------
+        Path
+            The path.
+        """
         at = self.column("parameter")[self.kept]
         changed = [function(float(p), Y) for p, Y in zip(at, self.embeddings, strict=True)]
-        return replace(self, embeddings=changed)
+        path = copy(self)
+        path.embeddings = changed
+        return path
 
     @property
     def bifurcations(self) -> list[tuple[float, int]]:
@@ -143,6 +232,11 @@ class EarlyExaggeration:
     n_levels : int, default=6
         Number of different factors, in a geometric series that would reach one with another term;
         1 for a constant factor. Each has the same number of steps.
+
+    See Also
+    --------
+    manifoldry.TSNE : takes it as ``early_exaggeration``.
+    Homotopy : a series of objectives for any method.
 
     Examples
     --------
@@ -217,6 +311,12 @@ class Homotopy:
     optimizer : str or Optimizer, default=None
         The search at each value; see :func:`resolve_optimizer`. By default that of the estimator.
 
+    See Also
+    --------
+    ConstrainedHomotopy : starts from Laplacian eigenmaps.
+    Path : the embeddings along the homotopy.
+    manifoldry.objectives.Bifurcation : the weight of repulsion at which it starts.
+
     Examples
     --------
     >>> from manifoldry import ElasticEmbedding
@@ -256,21 +356,71 @@ class Homotopy:
             object.__setattr__(self, "values", values)
 
     def values_between(self, start: float, end: float) -> Array:
-        """The values of the parameter: those given, or spaced geometrically; the last is `end`."""
+        """Return the values of the parameter: those given, or spaced geometrically.
+
+        Parameters
+        ----------
+        start, end : float
+            The first and the last value.
+
+        Returns
+        -------
+        array
+            The values; the last is `end`.
+        """
         if self.values is None:
             return np.geomspace(start, end, self.n_steps)
         return np.array([*self.values, end] if self.values[-1:] != (end,) else self.values)
 
     def start(self, objective: Any, n_components: int, rng: np.random.Generator) -> Array | None:
-        """The embedding from which this homotopy starts; None for that of the estimator."""
+        """Return the embedding from which this homotopy starts.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective.
+        n_components : int
+            Number of coordinates.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        array of shape (n, n_components) or None
+            The embedding; None for that of the estimator.
+        """
         return None
 
     def run(self, *arguments: Any) -> "HomotopyRun":
-        """Start a run; the arguments are those of :class:`HomotopyRun`."""
+        """Start a run.
+
+        Parameters
+        ----------
+        *arguments : tuple
+            Those of :class:`HomotopyRun` after the first.
+
+        Returns
+        -------
+        HomotopyRun
+            The run.
+        """
         return HomotopyRun(self, *arguments)
 
     def follow(self, run: "HomotopyRun", values: Array) -> Solution:
-        """Minimize at all `values`, with the tolerance of the optimizer itself at the last only."""
+        """Minimize at all values, with the tolerance of the optimizer itself at the last only.
+
+        Parameters
+        ----------
+        run : HomotopyRun
+            The run.
+        values : array
+            The values of the parameter.
+
+        Returns
+        -------
+        Solution
+            The last search.
+        """
         for value in values[:-1]:
             solution = run.advance(float(value))
             if solution.interrupted:
@@ -279,11 +429,14 @@ class Homotopy:
 
 
 class HomotopyRun:
-    """The state of a homotopy between two values of its parameter.
+    """State of a homotopy between two values of its parameter.
+
+    Estimators follow homotopies by themselves; use it for an objective of your own.
 
     Parameters
     ----------
     homotopy : Homotopy
+        The bounds of the searches.
     family : callable
         Maps a value of the parameter to the objective.
     Y : array of shape (n, d)
@@ -296,6 +449,28 @@ class HomotopyRun:
         Called after every step of every search.
     begin : callable, default=None
         Called with each value before its search.
+
+    See Also
+    --------
+    Homotopy : its method `run` starts a run.
+    Path : the recorded steps.
+
+    Examples
+    --------
+    Four points in a row, with increasing weight of repulsion: they leave the single point in which
+    they start.
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> from manifoldry.optimize import LBFGS, Homotopy
+    >>> W = (np.eye(4, k=1) + np.eye(4, k=-1)) / 6
+    >>> start = 1e-3 * np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> family, rng = lambda weight: elastic(W, weight=weight), np.random.default_rng(0)
+    >>> run = Homotopy().run(family, start, LBFGS(), rng)
+    >>> for weight in (0.1, 1.0, 10.0):
+    ...     solution = run.advance(weight)
+    >>> [step.rank for step in run.path.steps]
+    [0, 1, 1]
     """
 
     def __init__(
@@ -316,7 +491,18 @@ class HomotopyRun:
     def advance(self, value: float, final: bool = False) -> Solution:
         """Minimize at the next value, from the minimizer of the previous one, and record it.
 
-        Unless this is the `final` value, the search stops at the bounds of the homotopy.
+        Parameters
+        ----------
+        value : float
+            The value of the parameter.
+        final : bool, default=False
+            Whether this is the last value; otherwise the search stops at the bounds of the
+            homotopy.
+
+        Returns
+        -------
+        Solution
+            The search.
         """
         solution = self.minimize(value, self._perturbed(), final)
         solution, curvature = self._leave_saddles(value, solution, final)
@@ -333,7 +519,22 @@ class HomotopyRun:
         return solution
 
     def minimize(self, value: float, Y: Array, final: bool = True) -> Solution:
-        """Minimize at a value of the parameter, from the embedding `Y`, without recording it."""
+        """Minimize at a value of the parameter without recording it.
+
+        Parameters
+        ----------
+        value : float
+            The value of the parameter.
+        Y : array of shape (n, d)
+            The start.
+        final : bool, default=True
+            Whether the search stops at its own bounds, not at those of the homotopy.
+
+        Returns
+        -------
+        Solution
+            The search.
+        """
         if self.begin is not None:
             self.begin(value)
         rough = self.optimizer.with_looser_stopping(self.homotopy.max_iter, self.homotopy.tol)

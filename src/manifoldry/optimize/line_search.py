@@ -108,6 +108,11 @@ class Armijo(LineSearch):
     slope_fraction : float, default=0.9
         A step is too short if the slope after it is still this fraction of the slope before it.
 
+    See Also
+    --------
+    StrongWolfe : also bounds the slope.
+    GradientDescent : uses it by default.
+
     Examples
     --------
     >>> from manifoldry.optimize import GradientDescent
@@ -169,12 +174,13 @@ class Armijo(LineSearch):
 
 @dataclass(frozen=True)
 class StrongWolfe(LineSearch):
-    """Strong Wolfe conditions: E(Y + ηP) ≤ E(Y) + c₁η⟨G, P⟩ and |E′(η)| ≤ c₂·|E′(0)|.
+    """Strong Wolfe conditions on the decrease and on the slope after a step.
 
-    E′(η) is the derivative along the ray. The second condition makes the differences of gradients
-    useful to conjugate gradients and L-BFGS. At the near end of the bracket the decrease suffices
-    and the slope is too negative; at the far end the slope is positive or the decrease too small,
-    so that points between them satisfy both conditions.
+    The decrease suffices if E(Y + ηP) ≤ E(Y) + c₁η⟨G, P⟩. The derivative E′(η) along the ray must
+    not exceed c₂ times E′(0) in absolute value, which makes the differences of gradients useful to
+    conjugate gradients and L-BFGS. At the near end of the bracket the decrease suffices and the
+    slope is too negative; at the far end the slope is positive or the decrease too small, so that
+    points between them satisfy both conditions.
 
     Parameters
     ----------
@@ -192,6 +198,11 @@ class StrongWolfe(LineSearch):
     backtrack : float, default=0.1
         Position of the next trial in the bracket, as a fraction of its width, if the value at the
         far end is not finite.
+
+    See Also
+    --------
+    Armijo : fewer evaluations, for Newton-like filters.
+    LBFGS, ConjugateGradient : use it by default.
 
     Examples
     --------

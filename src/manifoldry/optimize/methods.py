@@ -39,15 +39,25 @@ class GradientDescent(LineSearchDescent):
         filters.
     stopping : Stopping, default=Stopping()
         Stopping criteria.
-    initial_step, max_growth
-        Initial trial lengths; see :class:`.LineSearchDescent`.
+    initial_step, max_growth : float, default=0.1, 10.0
+        Initial trial lengths; see :class:`LBFGS`.
+
+    See Also
+    --------
+    SpectralDirection, Jacobi : filters that make it fast.
+    LBFGS : the method of choice without a filter.
+    Momentum : without a line search.
 
     Examples
     --------
-    >>> from manifoldry.optimize.stopping import Stopping
-    >>> optimizer = GradientDescent(stopping=Stopping(max_iter=200))
-    >>> optimizer.stopping.max_iter
-    200
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> from manifoldry.optimize import GradientDescent, SpectralDirection
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)  # minimum at distance 1
+    >>> optimizer = GradientDescent(SpectralDirection())
+    >>> solution = optimizer.minimize(objective, np.array([[0.0], [0.1]]))
+    >>> solution.converged, round(float(np.ptp(solution.embedding)), 3)
+    (True, 1.0)
     """
 
     def _search_direction(self, filter: FilterOperator) -> SearchDirection:
@@ -69,13 +79,23 @@ class ConjugateGradient(LineSearchDescent):
         How to choose the step length.
     stopping : Stopping, default=Stopping()
         Stopping criteria.
-    initial_step, max_growth
-        Initial trial lengths; see :class:`.LineSearchDescent`.
+    initial_step, max_growth : float, default=0.1, 10.0
+        Initial trial lengths; see :class:`LBFGS`.
+
+    See Also
+    --------
+    LBFGS : usually needs fewer evaluations.
+    resolve_optimizer : makes optimizers from their names.
 
     Examples
     --------
-    >>> ConjugateGradient().stopping.max_iter
-    1000
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> from manifoldry.optimize import ConjugateGradient
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)  # minimum at distance 1
+    >>> solution = ConjugateGradient().minimize(objective, np.array([[0.0], [0.1]]))
+    >>> solution.converged, round(float(np.ptp(solution.embedding)), 4)
+    (True, 1.0)
     """
 
     line_search: LineSearch = field(default=StrongWolfe(c2=0.1))
@@ -153,16 +173,30 @@ class LBFGS(LineSearchDescent):
         Number of past steps that are stored, each as two arrays of the embedding's shape.
     stopping : Stopping, default=Stopping()
         Stopping criteria.
+    initial_step : float, default=0.1
+        Size of the first trial step of a search relative to that of the embedding; not used with
+        Newton-like filters.
+    max_growth : float, default=10.0
+        Largest ratio of the initial trial length of a step to the length of the step before.
     min_cosine : float, default=1e-10
         Smallest cosine of the angle between a step and its change of gradient; steps below it
         contain no curvature information and are not stored.
-    initial_step, max_growth
-        Initial trial lengths; see :class:`.LineSearchDescent`.
+
+    See Also
+    --------
+    ConjugateGradient : needs less memory.
+    SpectralDirection : a filter that makes it faster.
+    resolve_optimizer : makes optimizers from their names.
 
     Examples
     --------
-    >>> LBFGS(memory=20).memory
-    20
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> from manifoldry.optimize import LBFGS
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)  # minimum at distance 1
+    >>> solution = LBFGS(memory=20).minimize(objective, np.array([[0.0], [0.1]]))
+    >>> solution.converged, round(float(np.ptp(solution.embedding)), 4)
+    (True, 1.0)
     """
 
     line_search: LineSearch = field(default=StrongWolfe())
@@ -274,10 +308,18 @@ class Momentum(Descent):
         momentum, so that points which a large momentum has carried too far come to rest. A search
         that ends before, because it has converged, has no such steps.
 
+    See Also
+    --------
+    manifoldry.TSNE : uses it by default.
+    GradientDescent : with a line search.
+    EarlyExaggeration : the phase before the main search of t-SNE.
+
     Examples
     --------
-    >>> Momentum(momentum=0.5).momentum
-    0.5
+    >>> from manifoldry import TSNE
+    >>> from manifoldry.optimize import Momentum, Stopping
+    >>> optimizer = Momentum(learning_rate=200.0, momentum=0.5, stopping=Stopping(max_iter=500))
+    >>> model = TSNE(optimizer=optimizer)
     """
 
     # The value often rises above that of the start before it reaches a better minimum.

@@ -56,6 +56,16 @@ def resolve_optimizer(optimizer: str | Optimizer, stopping: Stopping | None = No
     stopping : Stopping, default=None
         Stopping rule of an optimizer made from a name; by default ``Stopping()``.
 
+    Returns
+    -------
+    Optimizer
+        The optimizer.
+
+    See Also
+    --------
+    LBFGS, GradientDescent, ConjugateGradient, Momentum : the methods.
+    SpectralDirection, Jacobi, DiagonalHessian : filters.
+
     Examples
     --------
     >>> resolve_optimizer("lbfgs", Stopping(max_iter=100)).stopping.max_iter

@@ -16,7 +16,7 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class SpectralDirection(Filter):
-    """(4L + μI)⁻¹, with L the Laplacian of the attraction: Newton's step without the repulsion.
+    """Inverse of 4L + μI for the Laplacian L of the attraction: Newton's step without repulsion.
 
     Whole regions of the embedding move in one step, for which diagonal filters such as
     :class:`Jacobi` need many (Vladymyrov and Carreira-Perpiñán, 2012). The matrix does not change
@@ -32,18 +32,24 @@ class SpectralDirection(Filter):
         Keep only this number of largest weights per point. By default all are kept, since matrices
         whose factors would fill in are not factorized.
     shift : float, default=1e-6
-        μ, as a fraction of four times the mean degree. For elastic embeddings of lines, rolls,
-        clusters, disconnected components and isolated points the default is the best compromise
-        (docs/studies/spectral_direction.py): with 1e-10 the first tens of steps backtrack if the
-        graph is disconnected, and with 1e-4 or more the final value is up to three times larger.
+        The shift μ, as a fraction of four times the mean degree. For elastic embeddings of lines,
+        rolls, clusters, disconnected components and isolated points the default is the best
+        compromise (docs/studies/spectral_direction.py): with 1e-10 the first tens of steps
+        backtrack if the graph is disconnected, and with 1e-4 or more the final value is up to three
+        times larger.
     inverse : AutoInverse, default=AutoInverse()
         How to solve linear systems with the matrix.
 
+    See Also
+    --------
+    Jacobi, DiagonalHessian : diagonal filters.
+    LBFGS, GradientDescent : optimizers that take it.
+
     Examples
     --------
-    >>> from manifoldry.optimize.spectral_direction import SpectralDirection
-    >>> SpectralDirection(n_neighbors=7).shift
-    1e-06
+    >>> from manifoldry import ElasticEmbedding
+    >>> from manifoldry.optimize import LBFGS, SpectralDirection
+    >>> model = ElasticEmbedding(optimizer=LBFGS(SpectralDirection(n_neighbors=7)))
     """
 
     n_neighbors: int | None = None
@@ -61,7 +67,18 @@ class SpectralDirection(Filter):
         return _InverseOperator(self.inverse.invert(A), 4 * unit)
 
     def well_conditioned(self, objective: Objective) -> bool:
-        """Whether conjugate gradients would solve systems with the matrix in a few iterations."""
+        """Return whether conjugate gradients would solve systems with the matrix quickly.
+
+        Parameters
+        ----------
+        objective : Objective
+            The objective.
+
+        Returns
+        -------
+        bool
+            Whether few iterations suffice.
+        """
         A, _ = self._matrix(objective)
         return self.inverse.iterations(A) <= self.inverse.quick_iterations
 

@@ -30,10 +30,6 @@ class Stopping:
     tol : float, default=1e-5
         Converged after `n_small_steps` consecutive steps with ‖ΔY‖ ≤ tol·‖Y − Ȳ‖, where Ȳ is the
         mean of the points; 0 turns the test off.
-    max_reference_size : float, default=None
-        Upper bound on the size to which `tol` is relative, as the root mean square distance of the
-        points from their mean. In a large embedding a step that is small compared with the
-        embedding may still be large compared with the width of the objective's kernel.
     value_tol : float, default=1e-7
         Converged when the values of the last `window` steps differ by at most this fraction (or by
         the machine epsilon of the embedding's dtype, if larger) and the gradient has not grown over
@@ -47,6 +43,10 @@ class Stopping:
         Number of steps over which `value_tol` compares values.
     max_time : float, default=None
         Maximum number of seconds, checked after every step.
+    max_reference_size : float, default=None
+        Upper bound on the size to which `tol` is relative, as the root mean square distance of the
+        points from their mean. In a large embedding a step that is small compared with the
+        embedding may still be large compared with the width of the objective's kernel.
     n_small_steps : int, default=3
         Number of consecutive small steps that `tol` requires; a single one may be due to a poor
         search direction.
@@ -58,11 +58,16 @@ class Stopping:
         rounding error counts as convergence. Values are sums of positive and negative terms,
         which may be that much larger than their sum.
 
+    See Also
+    --------
+    Optimizer : takes it as ``stopping``.
+    Solution : its ``status`` says which criterion ended the search.
+
     Examples
     --------
-    >>> from manifoldry.optimize import LBFGS
-    >>> LBFGS(stopping=Stopping(max_iter=50)).stopping.max_iter
-    50
+    >>> from manifoldry import SymmetricSNE
+    >>> from manifoldry.optimize import LBFGS, Stopping
+    >>> model = SymmetricSNE(optimizer=LBFGS(stopping=Stopping(max_iter=50, max_time=60.0)))
     """
 
     max_iter: int = 1000
@@ -87,7 +92,18 @@ class Stopping:
                 check_positive(name, getattr(self, name))
 
     def start(self, point: Point) -> "ConvergenceCheck":
-        """Return the convergence check of a search that starts at `point`."""
+        """Return the convergence check of a search that starts at `point`.
+
+        Parameters
+        ----------
+        point : Point
+            The start of the search.
+
+        Returns
+        -------
+        ConvergenceCheck
+            Checks every step.
+        """
         return ConvergenceCheck(self, point)
 
 

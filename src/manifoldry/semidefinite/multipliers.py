@@ -32,13 +32,11 @@ from manifoldry.util.typing import Array
 class MethodOfMultipliers:
     """Maximize the variance of a low-rank map by an augmented Lagrangian (Burer and Monteiro).
 
-    Each round minimizes an
-    :class:`~manifoldry.semidefinite.unfolding_problem.UnfoldingLagrangian` over the map and then
-    updates the multipliers. The penalty grows until all lengths are kept. After that, each cycle
-    adds coordinates in which the multipliers show that the map can be improved, runs some rounds at
-    a low penalty, in which the multipliers converge, computes a bound on the variance from them,
-    and raises the penalty again until the lengths are kept. Coordinates that are not used are
-    dropped after every round.
+    Each round minimizes the augmented Lagrangian over the map and then updates the multipliers. The
+    penalty grows until all lengths are kept. After that, each cycle adds coordinates in which the
+    multipliers show that the map can be improved, runs some rounds at a low penalty, in which the
+    multipliers converge, computes a bound on the variance from them, and raises the penalty again
+    until the lengths are kept. Coordinates that are not used are dropped after every round.
 
     Parameters
     ----------
@@ -64,13 +62,13 @@ class MethodOfMultipliers:
     extra_coordinates : int, default=3
         Number of random coordinates that are added to those in use before every round.
     descent_coordinates : int, default=20
-        Maximum number of coordinates that are added at the beginning of a cycle instead: those of
-        :func:`~manifoldry.semidefinite.rank_growth.descent_coordinates`.
+        Maximum number of coordinates that are added at the beginning of a cycle instead, along
+        which the Lagrangian decreases.
     min_extent, extra_scale : float, default=0.01, 1e-3
         A coordinate is in use if its largest absolute value exceeds `min_extent`; added coordinates
         are random with standard deviation `extra_scale`. Both in units of the root mean squared
         edge length.
-    stopping : Stopping
+    stopping : Stopping, optional
         Stopping rule of a round; its `max_iter` is replaced by the problem's `steps_per_round`.
     init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
         Start of the search: ``"isomap"`` with landmarks; ``"laplacian"``, the same problem solved

@@ -187,7 +187,7 @@ class KernelGram:
 
     kernel: Centered
     problem: SpectralProblem
-    unit: float  # unit of length of the kernel; its entries scale with the square
+    unit: float
 
     @classmethod
     def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelGram":

@@ -159,7 +159,7 @@ class Posed(ABC):
         Parameters
         ----------
         Y : array of shape (n, k)
-            The result of :meth:`coordinates`.
+            The result of `coordinates`.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class Posed(ABC):
         spectra : Spectra
             The eigenpairs of the problems.
         Y : array of shape (n, k)
-            The result of :meth:`coordinates`.
+            The result of `coordinates`.
         extension : Extension
             The extension to new points.
 
@@ -314,6 +314,7 @@ class PosedOnGraph(Posed):
 
     @cached_property
     def problems(self) -> list[SpectralProblem]:
+        """Eigenproblems, one for each connected component, the largest first."""
         if len(self.rows_by_component[0]) == self.problem.n:
             return [self.problem]
         return [self.problem.restrict(rows) for rows in self.rows_by_component]
