@@ -95,6 +95,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
     "capture_repr": (),
+    "thumbnail_size": (640, 448),
     "min_reported_time": 1e9,  # times depend on the machine
     "write_computation_times": False,
     "parallel": int(os.environ.get("JOBS", "1")),
