@@ -50,7 +50,7 @@ for ax, (name, embedding) in zip(axes, maps.items(), strict=True):
     plot_embedding(embedding, X["proline"], ax=ax, title=name, color_label="proline")
 
 # %%
-# The left map is a map of proline. After standardization, all thirteen columns have a say, and
+# The left map is a map of proline. After standardization, all thirteen columns count equally, and
 # proline is one of several columns that tell the varieties apart.
 #
 # Standardize if the columns have different units, and do it in a pipeline: then new rows are scaled

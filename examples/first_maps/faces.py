@@ -57,11 +57,12 @@ for ax, index, components in zip(axes, (1, 2, 0), ((0, 1), (0, 1), (0, 2)), stri
 # would lie on top of each other.
 #
 # How does one choose three coordinates without knowing the answer? ``residual_variance_`` is the
-# part of the distances along the data that the first one, two and three coordinates do not explain:
+# part of the variance of the distances along the data that the first one, two and three coordinates
+# do not explain:
 
 print(model.residual_variance_.round(3))
 
 # %%
 # It still decreases clearly with the third coordinate. :doc:`/choosing` shows how to choose the
 # number of coordinates and of neighbors, and :ref:`sphx_glr_gallery_new_points_inverse_grid.py`
-# computes faces at positions of the map where there are none.
+# computes images at places of a map where there are no data.

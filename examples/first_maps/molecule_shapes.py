@@ -4,7 +4,8 @@ Which shapes does a chain molecule take?
 
 You have no table, only a way to compare two objects. Here the objects are 800 shapes of a chain of
 five carbon atoms, and the distance between two shapes is how well one can be laid over the other.
-From these distances alone, the map finds the nine states that the two rotations of the chain have.
+From these distances alone, the map finds the nine states of the chain: three for each of the two
+bonds that can rotate.
 """
 
 import matplotlib.pyplot as plt

@@ -14,8 +14,9 @@ from manifoldry import PCA, Isomap
 from manifoldry.plotting import plot_embedding
 
 # %%
-# Two parts turn at 0.5 and about 0.22 turns per second, so that no state ever repeats exactly. The
-# sensor reads a nonlinear mixture of both, with some noise, 20 times per second.
+# Two parts turn at 0.5 and about 0.22 turns per second. The ratio is √5, so that no state ever
+# repeats exactly. The sensor reads a nonlinear mixture of both, with some noise, 20 times per
+# second.
 
 rng = np.random.default_rng(0)
 time = np.arange(0, 150, 0.05)

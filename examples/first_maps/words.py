@@ -4,7 +4,7 @@ Which words lie together?
 
 Word vectors learned from text place words of similar use in similar directions. A map of the 2000
 most frequent words of the GloVe vectors (``load_glove``) shows themes, from months to medicine. It
-also shows what no map can do: a word with two meanings has only one place.
+also shows a limit of all maps: a word with two meanings has only one place.
 """
 
 import matplotlib.pyplot as plt

@@ -35,7 +35,7 @@ inside = np.linalg.norm(back - X_new, axis=1) <= radius
 
 fig, ax = plt.subplots(figsize=(7, 6.5), layout="constrained")
 circles = EllipseCollection(
-    2 * radius, 2 * radius, 0 * radius, units="xy", offsets=back, transOffset=ax.transData
+    2 * radius, 2 * radius, 0 * radius, units="xy", offsets=back, offset_transform=ax.transData
 )
 circles.set(color="lightblue")
 ax.add_collection(circles)
@@ -56,7 +56,7 @@ fig, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
 ax.plot([0.45, 1], [0.45, 1], color="gray", linewidth=1)
 ax.set(xlabel="coverage requested", ylabel="new points within their radius")
 for wanted in (0.5, 0.7, 0.8, 0.9, 0.95):
-    for _ in range(6):
+    for _ in range(4):
         repeat = ConformalInverse(Isomap(n_components=1, n_neighbors=10), coverage=wanted)
         repeat.fit(sample_spiral(1000, rng))
         X_test = sample_spiral(1000, rng)

@@ -4,7 +4,7 @@ How do I hand a model to a colleague?
 
 You have fitted a map, and a colleague wants to place new rows on it. Send one file: it contains the
 scaler, the map and the names of the columns, and no code, so that loading it is safe. Here it is a
-map of 569 tumors of the breast by 30 measurements of their cells.
+map of tumors of the breast, by 30 measurements of their cells.
 """
 
 import tempfile

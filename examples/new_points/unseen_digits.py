@@ -37,10 +37,10 @@ new = {
     "upside down": digits[:, ::-1],
     "blends of two": (digits + X_new[40:80].reshape(-1, 8, 8)) / 2,
 }
-warnings.simplefilter("ignore", NoveltyWarning)
-placed = {
-    name: model.transform(rows.reshape(-1, 64), return_distance=True) for name, rows in new.items()
-}
+placed = {}
+with warnings.catch_warnings(action="ignore", category=NoveltyWarning):
+    for name, rows in new.items():
+        placed[name] = model.transform(rows.reshape(-1, 64), return_distance=True)
 
 fig, axes = plt.subplots(2, 3, figsize=(10, 6.5), layout="constrained")
 for ax, (name, (positions, novelty)) in zip(axes.flat, placed.items(), strict=True):

@@ -59,8 +59,8 @@ fig, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
 ax = plot_walk(walk, model, "silver", ax=ax, title="the walk on the map of Isomap")
 
 # %%
-# The walk goes from face to face. It is much longer than the straight line, because the faces lie
-# on a curved surface in the space of pixels:
+# The walk goes from face to face. It is much longer than the straight line: in the space of pixels,
+# the faces lie on a curved surface, and a path along it has to bend.
 
 print(f"straight line {np.linalg.norm(faces.X[start] - faces.X[stop]):.1f}")
 print(f"along the data {walk.lengths[-1]:.1f}, by way of {len(walk.rows)} faces")
