@@ -43,15 +43,17 @@ pixels = cross_val_score(make_pipeline(MinMaxScaler(), classifier), X, y, cv=fol
 
 best = searches["LaplacianEigenmaps"].best_estimator_
 coordinates = best[:-1].transform(X)
-fig, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
+fig, axes = plt.subplot_mosaic(
+    [["left", "top"], ["left", "bottom"]], figsize=(8.5, 5.6), layout="constrained"
+)
 for name, search in searches.items():
-    axes[0].plot(sizes, search.cv_results_["mean_test_score"], "o-", label=name)
-axes[0].axhline(pixels, color="gray", ls="--", label="all 64 pixels")
-axes[0].set(xlabel="number of coordinates", ylabel="accuracy on unseen digits")
-axes[0].legend()
-for ax, pair in zip(axes[1:], ([0, 1], [2, 3]), strict=True):
+    axes["left"].plot(sizes, search.cv_results_["mean_test_score"], "o-", label=name)
+axes["left"].axhline(pixels, color="gray", ls="--", label="all 64 pixels")
+axes["left"].set(xlabel="number of coordinates", ylabel="accuracy on unseen digits")
+axes["left"].legend()
+for side, pair in {"top": [0, 1], "bottom": [2, 3]}.items():
     title = f"Coordinates {pair[0] + 1} and {pair[1] + 1}"
-    plot_embedding(coordinates.iloc[:, pair], y, ax=ax, title=title, legend=pair == [2, 3])
+    plot_embedding(coordinates.iloc[:, pair], y, ax=axes[side], title=title, names=True, size=8)
 plt.show()
 
 # %%
