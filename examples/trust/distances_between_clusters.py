@@ -4,7 +4,7 @@ Do distances between clusters mean anything?
 
 For anyone who compares the sizes of clusters on a map, or says that two of them are related
 because they are close. Three clusters of known sizes and distances are mapped by three methods.
-PCA keeps both, t-SNE neither, and a Shepard diagram shows which case you have.
+PCA nearly keeps both, t-SNE neither, and a Shepard diagram shows which case you have.
 """
 
 import matplotlib.pyplot as plt

@@ -22,8 +22,8 @@ X, y = load_digits(return_X_y=True, as_frame=True)
 # %%
 # Parameters of a step have the name of the step in front, as always in scikit-learn. In every
 # fold, the embedding is fitted to the training part only, and ``transform`` places the rest. The
-# folds are shuffled: the digits are sorted by writer, and unshuffled folds would have unseen
-# writers.
+# folds are shuffled: rows that follow each other in this table are alike, and without shuffling
+# ``transform`` warns that the held-out digits are unlike the others.
 
 sizes = [1, 2, 3, 4, 6, 8, 12, 16]
 folds = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -65,7 +65,7 @@ print(f"all pixels: {pixels:.3f}")
 print(coordinates.iloc[:3, :3].round(3))
 
 # %%
-# A nonlinear embedding pays off if coordinates must be few: three of them classify as well as
-# six or more principal components. If you can afford 16, PCA is as good and simpler. For data
-# with few labels see :doc:`/choosing`; to choose the number without labels,
+# A nonlinear embedding pays off if coordinates must be few: three of them classify better than
+# six principal components. If you can afford 16, PCA is as good and simpler. For data with few
+# labels see :doc:`/choosing`; to choose the number without labels,
 # :ref:`sphx_glr_gallery_trust_held_out_score.py`.
