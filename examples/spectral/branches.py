@@ -38,8 +38,9 @@ X = genes + 0.06 * rng.standard_t(3, size=genes.shape)
 
 # %%
 # PCA shows two of the branches well, but folds the late split into one clump. Diffusion maps
-# have four clear arms in three coordinates. They are fitted with 15, because pseudotime is a sum
-# over random walks of all lengths, and needs more coordinates than a picture.
+# draw the branches as thin arms and separate the late split, although one of its arms is short
+# in the first three coordinates. They are fitted with 15, because pseudotime is a sum over
+# random walks of all lengths, and needs more coordinates than a picture.
 
 model = DiffusionMaps(15).fit(X)
 start = time.argmin()  # in practice: a cell that is known to be early

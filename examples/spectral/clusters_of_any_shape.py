@@ -47,19 +47,10 @@ for column, (name, (X, truth, k)) in zip(axes.T, data.items(), strict=True):
 plt.show()
 
 # %%
-# How it works: the model computes coordinates in which each cluster is compact, and runs k-means
-# on these. The moons become two spots on a circle.
+# New points of the same kind get the right label without a new fit:
 
 X, truth, k = data["moons"]
 model = SpectralClustering(k, random_state=0).fit(X)
-fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
-ax.scatter(*model.embedding_.T, c=model.labels_, cmap="tab10", vmin=0, vmax=9)
-_ = ax.set(aspect="equal", xlabel="coordinate 1", ylabel="coordinate 2", title="The moons")
-plt.show()
-
-# %%
-# New points of the same kind get the right label without a new fit:
-
 X_new, groups_new = make_moons(1000, noise=0.06, random_state=1)
 print(f"agreement on 1000 new points: {adjusted_rand_score(groups_new, model.predict(X_new)):.2f}")
 

@@ -27,14 +27,18 @@ width = truth[:, 1]
 plain = LaplacianEigenmaps(2, n_neighbors=12).fit(X)
 better = NonRedundant(LaplacianEigenmaps(n_neighbors=12), 2).fit(X)
 
-fig = plt.figure(figsize=(11, 3.8), layout="constrained")
-strip = fig.add_subplot(1, 3, 1, projection="3d")
-strip.view_init(elev=25, azim=-60)
-plot_embedding(X, width, ax=strip, title="The data", legend=False)
-for k, (name, model) in enumerate({"Laplacian eigenmaps": plain, "Non-redundant": better}.items()):
-    ax = fig.add_subplot(1, 3, k + 2)
-    plot_embedding(model, width, ax=ax, title=name, legend=False)
-    ax.set_aspect("auto")
+fig, axes = plt.subplot_mosaic(
+    [["data", "plain"], ["data", "better"]],
+    per_subplot_kw={"data": {"projection": "3d"}},
+    figsize=(8.5, 5.6),
+    layout="constrained",
+)
+axes["data"].view_init(elev=25, azim=-60)
+plot_embedding(X, width, ax=axes["data"], title="The data", legend=False, size=5)
+plot_embedding(plain, width, ax=axes["plain"], title="Laplacian eigenmaps", legend=False, size=5)
+plot_embedding(better, width, ax=axes["better"], title="Non-redundant", legend=False, size=5)
+for name in ("plain", "better"):
+    axes[name].set_aspect("auto")
 plt.show()
 
 # %%

@@ -54,12 +54,12 @@ for row, method in enumerate((Isomap, LaplacianEigenmaps)):
 plt.show()
 
 # %%
-# *Separate* shows every piece correctly, but not how they belong together, and pieces may
-# overlap on the map. *Join*, the default of Isomap, unrolls the sheet in the right order. But
-# all paths between two pieces now lead through one edge, which draws the outer pieces as thin
-# wedges. For Laplacian eigenmaps a single edge has so little weight that each piece shrinks to a
-# dot. Many edges across the gap are what helps: with 30 neighbors Isomap is right. Laplacian
-# eigenmaps still draw three groups.
+# *Separate* shows each piece as the method would show it alone, but not how they belong
+# together, and pieces may overlap on the map. *Join*, the default of Isomap, unrolls the sheet
+# in the right order. But all paths between two pieces now lead through one edge, which draws the
+# outer pieces as thin wedges. For Laplacian eigenmaps a single edge has so little weight that
+# each piece shrinks to a dot. Many edges across the gap are what helps: with 30 neighbors Isomap
+# is right. Laplacian eigenmaps still draw three groups.
 #
 # If pieces are an error in your case, ask for an exception.
 

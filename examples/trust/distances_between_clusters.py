@@ -4,7 +4,7 @@ Do distances between clusters mean anything?
 
 For anyone who compares the sizes of clusters on a map, or says that two of them are related
 because they are close. Three clusters of known sizes and distances are mapped by three methods.
-PCA keeps both, t-SNE neither, and a Shepard diagram shows which case you have.
+PCA nearly keeps both, t-SNE neither, and a Shepard diagram shows which case you have.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,7 @@ import numpy as np
 
 from manifoldry import PCA, TSNE, ElasticEmbedding
 from manifoldry.metrics import shepard
-from manifoldry.plotting import plot_grid, plot_shepard
+from manifoldry.plotting import plot_embedding, plot_shepard
 
 rng = np.random.default_rng(0)
 centers = np.zeros((3, 10))
@@ -22,14 +22,23 @@ X = np.vstack([rng.normal(c, s, (100, 10)) for c, s in zip(centers, spread, stri
 cluster = np.repeat(["A", "B", "C"], 100)
 
 # %%
-# Cluster C is four times as wide as A, and five times as far from it as B is. PCA shows that,
-# and so does classical MDS, which gives the same map for Euclidean distances. The elastic
-# embedding shows that C is wider and farther, but not how much. t-SNE draws three clusters of
-# the same size, evenly spaced.
+# Cluster C is four times as wide as A, and five times as far from it as B is. PCA shows both,
+# nearly in the right proportion, and so does classical MDS, which gives the same map for
+# Euclidean distances. The elastic embedding shows that C is wider and farther, but not how much.
+# t-SNE draws three clusters of the same size, evenly spaced.
+#
+# With real data the truth is not known, but a Shepard diagram, below each map, needs only the
+# data and the map. Each pair of points has its distance in the data on one axis and its distance
+# on the map on the other. If the map keeps distances, the cloud is a narrow rising band.
 
 models = {"PCA": PCA(2), "Elastic embedding": ElasticEmbedding(2), "t-SNE": TSNE(2, random_state=0)}
 maps = {name: model.fit_transform(X) for name, model in models.items()}
-_ = plot_grid(maps, cluster, panel=2.9, color_label="cluster")
+
+fig, axes = plt.subplots(2, 3, figsize=(9, 6), layout="constrained")
+for (top, bottom), (name, Y) in zip(axes.T, maps.items(), strict=True):
+    plot_embedding(Y, cluster, ax=top, title=name, names=True)
+    plot_shepard(shepard(X, Y), ax=bottom)
+plt.show()
 
 # %%
 # In numbers: how much wider C is than A, and how much farther from A than B is.
@@ -38,25 +47,14 @@ for name, Y in {"data": X, **maps}.items():
     a, b, c = np.split(Y, 3)
     width = np.sqrt(c.var(axis=0).sum() / a.var(axis=0).sum())
     far, near = (np.linalg.norm(a.mean(axis=0) - other.mean(axis=0)) for other in (c, b))
-    print(f"{name:18} width of C / A: {width:.1f}   distance AC / AB: {far / near:.1f}")
+    print(f"{name:18} width C/A {width:.1f}   distance AC/AB {far / near:.1f}")
 
 # %%
-# With real data the truth is not known, but a Shepard diagram needs only the data and the map.
-# Each pair of points has its distance in the data on one axis and its distance on the map on the
-# other. If the map keeps distances, the cloud is a narrow rising band.
-
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
-for ax, (name, Y) in zip(axes, maps.items(), strict=True):
-    diagram = shepard(X, Y)
-    plot_shepard(diagram, ax=ax, title=f"{name}: {diagram.spearman:.2f}")
-plt.show()
-
-# %%
-# The titles have the rank correlation. It looks respectable for every map, since pairs in one
-# cluster are nearer than pairs in two on all of them. The shape says more. On the t-SNE map
-# pairs within A and pairs within C, the two clouds at the bottom, have the same distances,
-# although the latter are several times as far apart in the data. The pairs of A and B have the
-# same distances as those of B and C.
+# The rank correlation looks respectable for every map, since pairs in one cluster are nearer
+# than pairs in two on all of them. The shape says more. On the t-SNE map pairs within A and
+# pairs within C, the two clouds at the bottom, have the same distances, although the latter are
+# several times as far apart in the data. The pairs of A and B have the same distances as those
+# of B and C.
 #
 # Read groups from t-SNE, and sizes and distances from PCA or MDS. :doc:`/iterative` compares the
 # iterative methods, :doc:`/trust` explains the diagram, and

@@ -53,23 +53,31 @@ scores = search.cv_results_["mean_test_score"].reshape(3, -1)
 # map with a nearly perfect score. The rule takes the fewest coordinates whose score is within
 # 0.01, or one standard error, of the best.
 
-fig, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+fig, axes = plt.subplot_mosaic(
+    [["left", "top"], ["left", "bottom"]], figsize=(8.5, 5), layout="constrained"
+)
 for n_components, row in zip([1, 2, 3], scores, strict=True):
-    left.plot(neighbors, row, "o-", label=f"n_components={n_components}")
+    axes["left"].plot(neighbors, row, "o-", label=f"n_components={n_components}")
 best = np.unravel_index(scores.argmax(), scores.shape)
-left.plot(neighbors[best[1]], scores.max(), "ks", ms=12, mfc="none", label="best score")
+axes["left"].plot(neighbors[best[1]], scores.max(), "ks", ms=12, mfc="none", label="best score")
 chosen = search.best_params_
-left.plot(chosen["n_neighbors"], scores.flat[search.best_index_], "r*", ms=14, label="the rule")
-left.set(xlabel="neighbors", ylabel="held-out score")
-left.legend(fontsize=8)
+axes["left"].plot(
+    chosen["n_neighbors"], scores.flat[search.best_index_], "r*", ms=14, label="the rule"
+)
+axes["left"].set(xlabel="neighbors", ylabel="held-out score")
+axes["left"].legend(fontsize=8)
 greedy = Isomap(3, n_neighbors=neighbors[best[1]]).fit(X)
-plot_embedding(greedy.embedding_[:, :2], truth[:, 0], ax=middle, title="Best score", legend=False)
-_ = plot_embedding(search.best_estimator_, truth[:, 0], ax=right, title="The rule", legend=False)
+plot_embedding(
+    greedy.embedding_[:, :2], truth[:, 0], ax=axes["top"], title="Best score", legend=False
+)
+_ = plot_embedding(
+    search.best_estimator_, truth[:, 0], ax=axes["bottom"], title="The rule", legend=False
+)
 plt.show()
 print("the rule chooses", chosen)
 
 # %%
-# The middle map has the first two of the three coordinates: the S seen from the side. The right
+# The upper map has the first two of the three coordinates: the S seen from the side. The lower
 # one is the flat sheet. Color is the true position along the S.
 #
 # The score does not see everything. It cannot tell a map from a bent version of it, and the

@@ -22,8 +22,8 @@ X, y = load_digits(return_X_y=True, as_frame=True)
 # %%
 # Parameters of a step have the name of the step in front, as always in scikit-learn. In every
 # fold, the embedding is fitted to the training part only, and ``transform`` places the rest. The
-# folds are shuffled: the digits are sorted by writer, and unshuffled folds would have unseen
-# writers.
+# folds are shuffled: rows that follow each other in this table are alike, and without shuffling
+# ``transform`` warns that the held-out digits are unlike the others.
 
 sizes = [1, 2, 3, 4, 6, 8, 12, 16]
 folds = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -43,15 +43,17 @@ pixels = cross_val_score(make_pipeline(MinMaxScaler(), classifier), X, y, cv=fol
 
 best = searches["LaplacianEigenmaps"].best_estimator_
 coordinates = best[:-1].transform(X)
-fig, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
+fig, axes = plt.subplot_mosaic(
+    [["left", "top"], ["left", "bottom"]], figsize=(8.5, 5.6), layout="constrained"
+)
 for name, search in searches.items():
-    axes[0].plot(sizes, search.cv_results_["mean_test_score"], "o-", label=name)
-axes[0].axhline(pixels, color="gray", ls="--", label="all 64 pixels")
-axes[0].set(xlabel="number of coordinates", ylabel="accuracy on unseen digits")
-axes[0].legend()
-for ax, pair in zip(axes[1:], ([0, 1], [2, 3]), strict=True):
+    axes["left"].plot(sizes, search.cv_results_["mean_test_score"], "o-", label=name)
+axes["left"].axhline(pixels, color="gray", ls="--", label="all 64 pixels")
+axes["left"].set(xlabel="number of coordinates", ylabel="accuracy on unseen digits")
+axes["left"].legend()
+for side, pair in {"top": [0, 1], "bottom": [2, 3]}.items():
     title = f"Coordinates {pair[0] + 1} and {pair[1] + 1}"
-    plot_embedding(coordinates.iloc[:, pair], y, ax=ax, title=title, legend=pair == [2, 3])
+    plot_embedding(coordinates.iloc[:, pair], y, ax=axes[side], title=title, names=True, size=8)
 plt.show()
 
 # %%
@@ -63,7 +65,7 @@ print(f"all pixels: {pixels:.3f}")
 print(coordinates.iloc[:3, :3].round(3))
 
 # %%
-# A nonlinear embedding pays off if coordinates must be few: three of them classify as well as
-# six or more principal components. If you can afford 16, PCA is as good and simpler. For data
-# with few labels see :doc:`/choosing`; to choose the number without labels,
+# A nonlinear embedding pays off if coordinates must be few: three of them classify better than
+# six principal components. If you can afford 16, PCA is as good and simpler. For data with few
+# labels see :doc:`/choosing`; to choose the number without labels,
 # :ref:`sphx_glr_gallery_trust_held_out_score.py`.

@@ -54,7 +54,7 @@ plt.show()
 print(found)
 
 # %%
-# The command ``manifoldry report wine.csv --label cultivar`` writes the same page without any
+# The command ``manifoldry report wine.csv --label cultivar`` writes such a page without any
 # Python. ``n_refits=0`` left the stability of the maps out to save time; leave it in for a real
 # report. :doc:`/report` explains every part of the page, and :doc:`/trust` the numbers;
 # :ref:`sphx_glr_gallery_trust_same_map_twice.py` shows what stability would add.

@@ -39,9 +39,10 @@ plt.show()
 
 # %%
 # t-SNE places the groups anew, but the same points form them. Isomap does worse, although it has
-# no local minima: the digits are nearly separate groups, connected by few edges, and without
-# some of these edges every path between two groups has another length. Half of the data is a
-# hard test, and three refits are few; by default ``stability`` makes 20 refits to 80 percent.
+# no local minima. A likely reason: the digits are nearly separate groups, connected by few
+# edges, and if some of these are missing, all paths between two groups have other lengths. Half
+# of the data is a hard test, and three refits are few; by default ``stability`` makes 20 refits
+# to 80 percent.
 #
 # If a map moves, report what stays: the groups, or the order along a direction. :doc:`/trust`
 # explains the verdict and its thresholds. A map can be stable and wrong; where it is wrong is

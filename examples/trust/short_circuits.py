@@ -26,19 +26,19 @@ print(found)
 crumpled = Isomap(2, n_neighbors=8).fit(X)
 unrolled = Isomap(2).fit(found.prune())
 
-fig = plt.figure(figsize=(10, 6.4), layout="constrained")
-roll, with_edge, without = (
-    fig.add_subplot(1, 2, 1, projection="3d"),
-    fig.add_subplot(2, 2, 2),
-    fig.add_subplot(2, 2, 4),
+fig, axes = plt.subplot_mosaic(
+    [["roll", "with"], ["roll", "without"]],
+    per_subplot_kw={"roll": {"projection": "3d"}},
+    figsize=(9, 5.6),
+    layout="constrained",
 )
-roll.view_init(elev=12, azim=-75)
+axes["roll"].view_init(elev=12, azim=-75)
 along = sheet[:, 0]
-plot_embedding(X, along, ax=roll, title="A noisy roll and the short circuit", legend=False)
+plot_embedding(X, along, ax=axes["roll"], title="A roll with a short circuit", legend=False)
 for i, j in found.edges:
-    roll.plot(*X[[i, j]].T, "k-o", lw=3, zorder=10)
-plot_embedding(crumpled, along, ax=with_edge, title="Isomap with the edge", legend=False)
-plot_embedding(unrolled, along, ax=without, title="Isomap without it", legend=False)
+    axes["roll"].plot(*X[[i, j]].T, "k-o", lw=3, zorder=10)
+plot_embedding(crumpled, along, ax=axes["with"], title="Isomap with the edge", legend=False)
+plot_embedding(unrolled, along, ax=axes["without"], title="Isomap without it", legend=False)
 for model in (crumpled, unrolled):
     print(f"error relative to the true sheet: {procrustes(model, sheet).error:.2f}")
 plt.show()

@@ -4,7 +4,7 @@ Where on this map can I trust what I see?
 
 For anyone who has a map, by whatever package, and is about to read it. Here are two maps of the
 digits by scikit-learn; :func:`~manifoldry.assess` compares each point's neighbors on the map
-with its neighbors in the data, and shows which points have the wrong company.
+with its neighbors in the data, and shows which points have the wrong neighbors.
 """
 
 import matplotlib.pyplot as plt

@@ -53,7 +53,7 @@ for ax, j in zip(axes.flat, [*order[::-1][:2], *order[:2]], strict=True):
 _ = fig.colorbar(dots, ax=axes, label="standard deviations from the mean", shrink=0.8)
 
 # %%
-# All columns. A color intensity can be read from the map, the ash content hardly.
+# All columns. The color intensity can be read from the map, the ash content hardly.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 names = [wine.feature_names[j].replace("_", " ") for j in order]
