@@ -94,6 +94,7 @@ axes[1].set(title="decoded curves", xlabel="time", yticks=(0, -1.2, -2.4), ytick
 plt.show()
 
 # %%
-# A metric in Python is called once for every pair of curves, so it suits up to a few thousand
-# rows; beyond that, compute a matrix of distances and pass ``metric="precomputed"``. The same two
-# parameters exist in every method: see :doc:`/extending` for a rule of your own.
+# A metric in Python is called for every pair of curves, so it suits some thousand rows at most. If
+# you can compute all distances faster, pass their matrix with ``metric="precomputed"``. The
+# parameters ``extension`` and ``inverse`` exist in nearly every method: see :doc:`/extending` for
+# a rule of your own.

@@ -75,7 +75,7 @@ print(f"difference {difference:.8e}, by the gradient {slope:.8e}")
 # %%
 # Which kernel is best?
 # ---------------------
-# The new kernel is between the two in every respect. Heavy tails keep nearest neighbors, light
+# The new kernel is between the two in both metrics. Heavy tails keep nearest neighbors, light
 # tails keep large distances.
 
 fig, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
@@ -92,7 +92,8 @@ ax.legend()
 plt.show()
 
 # %%
-# Homotopies, all optimizers, ``transform`` and ``inverse_transform`` work with the new class. The
-# normalizer is exchangeable as well: with ``Unnormalized()`` instead of ``Joint()`` it is an
-# elastic embedding. See :doc:`/extending` for the rules, :doc:`/mathematics` for the family of
-# objectives, and :ref:`sphx_glr_gallery_extending_own_method.py` for a spectral method.
+# ``transform`` and ``inverse_transform`` work with the new class; give it the parameters ``init``
+# and ``optimizer``, and all starts, optimizers and homotopies do, too. The normalizer is
+# exchangeable as well: with ``Unnormalized()`` instead of ``Joint()`` it is an elastic embedding.
+# See :doc:`/extending` for the rules, :doc:`/mathematics` for the family of objectives, and
+# :ref:`sphx_glr_gallery_extending_own_method.py` for a spectral method.
