@@ -66,7 +66,8 @@ models = {
     "Biharmonic": Biharmonic().fit(X),
     "NonRedundant(Biharmonic)": NonRedundant(Biharmonic()).fit(X),
 }
-axes = plot_grid(models, position[:, 1], n_columns=3, panel=3.1, color_label="across the strip")
+maps = {"data": X} | models
+axes = plot_grid(maps, position[:, 1], n_columns=2, panel=3.4, color_label="across the strip")
 
 # %%
 # What comes for free

@@ -53,10 +53,11 @@ plain, shifted = Isomap(n_neighbors=6).fit(X), Isomap().fit(graph)
 # With the Euclidean metric the map is a ring, and the position on it is the phase: true, and of no
 # interest. With the new metric the two coordinates of the shape appear.
 
-fig, axes = plt.subplots(1, 4, figsize=(11, 3.2), layout="constrained")
+fig, axes = plt.subplots(2, 2, figsize=(8, 7.5), layout="constrained")
+axes = axes.ravel()
 axes[0].plot(time, X[:4].T + 1.2 * np.arange(4), color="black", linewidth=1)
 axes[0].set(title="four curves", xlabel="time", yticks=[])
-style = {"legend": False, "size": 12}
+style = {"legend": False, "size": 20}
 plot_embedding(
     plain, phase[:240], ax=axes[1], title="Euclidean, by phase", cmap="twilight", **style
 )

@@ -27,10 +27,10 @@ model = Isomap(n_landmarks=50).fit(X)
 aligned = procrustes(model, sheet)
 print(f"difference from the true sheet: {aligned.error:.1%}")
 
-fig = plt.figure(figsize=(10, 3.8), layout="constrained")
-ax = fig.add_subplot(1, 3, 1, projection="3d")
+fig = plt.figure(figsize=(8, 6), layout="constrained")
+ax = fig.add_subplot(5, 1, (1, 3), projection="3d")
 plot_embedding(X[::10], sheet[::10, 0], ax=ax, title="every tenth point", legend=False)
-ax = fig.add_subplot(1, 3, (2, 3))
+ax = fig.add_subplot(5, 1, (4, 5))
 plot_embedding(aligned.aligned, sheet[:, 0], ax=ax, title="Isomap(n_landmarks=50)", legend=False)
 dots = ax.plot(*aligned.aligned[model.landmarks_].T, "k.")
 

@@ -33,7 +33,7 @@ models = {
     "diffusion maps": DiffusionMaps().fit(near),
     "t-SNE": TSNE(perplexity=10).fit(graph),
 }
-axes = plot_grid(models, y, color_label="digit")
+axes = plot_grid(models, y, n_columns=2, panel=3.4, color_label="digit")
 
 # %%
 # Exact and approximate
