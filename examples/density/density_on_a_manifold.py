@@ -36,11 +36,12 @@ densities = {
 }
 side = np.linspace(-13, 13, 200)
 grid = np.stack(np.meshgrid(side, side), axis=-1)
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.8), layout="constrained")
-for ax, (name, density) in zip(axes, densities.items(), strict=True):
+fig, axes = plt.subplots(2, 2, figsize=(8, 8), layout="constrained")
+axes[0, 0].plot(*X.T, "k.", markersize=4)
+axes[0, 0].set(title="data", aspect="equal", xticks=[], yticks=[], xlim=(-13, 13), ylim=(-13, 13))
+for ax, (name, density) in zip(axes.flat[1:], densities.items(), strict=True):
     log_density = density.score_samples(grid.reshape(-1, 2)).reshape(200, 200)
     ax.pcolormesh(side, side, log_density, vmin=-12, vmax=-1, cmap="magma", rasterized=True)
-    ax.plot(*X.T, ".", color="white", markersize=1.5)
     ax.set(title=name, aspect="equal", xticks=[], yticks=[])
 
 # %%

@@ -21,10 +21,11 @@ from manifoldry.spectral import PosedOnGraph, SpectralEmbedder, connected_graph,
 # %%
 # The method
 # ----------
-# The biharmonic distance of two points is that of the rows of :math:`f_i / \lambda_i`, with the
-# eigenvectors :math:`f_i` and eigenvalues :math:`\lambda_i` of the graph Laplacian :math:`D - W`.
-# ``_pose`` states the problem: a matrix, the end of its spectrum, and the constant eigenvector,
-# which is left out. ``coordinates`` turns eigenvectors into coordinates.
+# The biharmonic distance of two points (Lipman, Rustamov and Funkhouser, 2010) is that of the rows
+# of :math:`f_i / \lambda_i`, with the eigenvectors :math:`f_i` and eigenvalues :math:`\lambda_i`
+# of the graph Laplacian :math:`D - W`. ``_pose`` states the problem: a matrix, the end of its
+# spectrum, and the constant eigenvector, which is left out. ``coordinates`` turns eigenvectors
+# into coordinates.
 
 
 class Biharmonic(SpectralEmbedder):
@@ -65,7 +66,8 @@ models = {
     "Biharmonic": Biharmonic().fit(X),
     "NonRedundant(Biharmonic)": NonRedundant(Biharmonic()).fit(X),
 }
-axes = plot_grid(models, position[:, 1], n_columns=3, panel=3.1, color_label="across the strip")
+maps = {"data": X} | models
+axes = plot_grid(maps, position[:, 1], n_columns=2, panel=3.4, color_label="across the strip")
 
 # %%
 # What comes for free
@@ -77,7 +79,6 @@ X_new = make_strip(200, aspect=3.5, random_state=1).X
 for name, model in models.items():
     print(f"{name:25} recovers {model.score(X_new):.2%} of the variance")
 model = models["Biharmonic"]
-back = model.inverse_transform(model.transform(X_new))
 print(f"solver: {model.solver_.split(':')[0]}, largest residual {model.residuals_.max():.0e}")
 plt.show()
 

@@ -53,10 +53,11 @@ plain, shifted = Isomap(n_neighbors=6).fit(X), Isomap().fit(graph)
 # With the Euclidean metric the map is a ring, and the position on it is the phase: true, and of no
 # interest. With the new metric the two coordinates of the shape appear.
 
-fig, axes = plt.subplots(1, 4, figsize=(11, 3.2), layout="constrained")
+fig, axes = plt.subplots(2, 2, figsize=(8, 7.5), layout="constrained")
+axes = axes.ravel()
 axes[0].plot(time, X[:4].T + 1.2 * np.arange(4), color="black", linewidth=1)
 axes[0].set(title="four curves", xlabel="time", yticks=[])
-style = {"legend": False, "size": 12}
+style = {"legend": False, "size": 20}
 plot_embedding(
     plain, phase[:240], ax=axes[1], title="Euclidean, by phase", cmap="twilight", **style
 )
@@ -94,6 +95,7 @@ axes[1].set(title="decoded curves", xlabel="time", yticks=(0, -1.2, -2.4), ytick
 plt.show()
 
 # %%
-# A metric in Python is called once for every pair of curves, so it suits up to a few thousand
-# rows; beyond that, compute a matrix of distances and pass ``metric="precomputed"``. The same two
-# parameters exist in every method: see :doc:`/extending` for a rule of your own.
+# A metric in Python is called for every pair of curves, so it suits some thousand rows at most. If
+# you can compute all distances faster, pass their matrix with ``metric="precomputed"``. The
+# parameters ``extension`` and ``inverse`` exist in nearly every method: see :doc:`/extending` for
+# a rule of your own.

@@ -31,8 +31,11 @@ X += 0.5 * rng.normal(size=X.shape)
 # that is too large cuts bends.
 
 models = {f"density_floor={floor}": UKR(1, density_floor=floor).fit(X) for floor in (3, 10, 30)}
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
-for ax, (name, model) in zip(axes, models.items(), strict=True):
+fig, axes = plt.subplots(2, 2, figsize=(8, 7.6), layout="constrained")
+axes[0, 0].plot(*truth.T, color="gray")
+axes[0, 0].scatter(*X.T, c="black", s=8)
+axes[0, 0].set(title="data and true curve", aspect="equal", xticks=[], yticks=[])
+for ax, (name, model) in zip(axes.flat[1:], models.items(), strict=True):
     along = np.sort(model.embedding_, axis=0)
     ax.scatter(*X.T, c=model.embedding_[:, 0], s=8)
     ax.plot(*model.inverse_transform(along).T, color="black", linewidth=1.2)

@@ -25,7 +25,7 @@ X, y = X[:800], y[:800]
 # and clusters touch. The maps with 10 and 30 show the same clusters.
 
 models = {f"perplexity {value}": TSNE(perplexity=value).fit(X) for value in (3, 10, 30, 200)}
-axes = plot_grid(models, y, color_label="digit")
+axes = plot_grid(models, y, n_columns=2, panel=3.4, color_label="digit")
 
 # %%
 # What is kept

@@ -22,18 +22,19 @@ part = np.arange(0, 1200, 4)
 # %%
 # Three maps
 # ----------
-# The second map starts from the map of the sample: ``transform`` of that model places all points,
-# and the search improves them together. The third one starts anew, from principal components, the
-# default.
+# The large map starts from the map of the sample above it to the left: ``transform`` of that model
+# places all points, and the search improves them together. The map below starts anew, from
+# principal components, the default.
 
 sample = TSNE().fit(X[part])
 grown = TSNE(init=sample).fit(X)
 anew = TSNE().fit(X)
 
-maps = {"300 digits": (sample, y[part]), "1200, from the 300": (grown, y), "1200, anew": (anew, y)}
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
-for ax, (name, (model, digit)) in zip(axes, maps.items(), strict=True):
-    plot_embedding(model, digit, ax=ax, title=name, legend=ax is axes[-1], color_label="digit")
+fig, axes = plt.subplot_mosaic("ABB;CBB", figsize=(10, 6), layout="constrained")
+plot_embedding(sample, y[part], ax=axes["A"], title="300 digits", legend=False)
+plot_embedding(anew, y, ax=axes["C"], title="1200 digits, anew", legend=False)
+title = "1200 digits, from the map of the 300"
+ax = plot_embedding(grown, y, ax=axes["B"], title=title, color_label="digit")
 
 # %%
 # Does each digit keep its place?

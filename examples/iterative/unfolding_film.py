@@ -28,14 +28,14 @@ X, sheet = make_swiss_roll(600, random_state=0)
 # neighbors are in other layers: with the default of 20 the map of these 600 points stays rolled
 # up.
 
-search = Homotopy(n_steps=36)
+search = Homotopy(n_steps=28)
 model = ElasticEmbedding(perplexity=8, weight=1e4, optimizer=search, random_state=0).fit(X)
 axes = plot_path(model, sheet[:, 0], color_label="arc length")
 
 # %%
 # The film
 # --------
-# The same path as a film of 36 frames, each scaled to the same size. Press play.
+# The same path as a film of 28 frames, each scaled to the same size. Press play.
 
 path = model.path_
 frames = [Y / np.abs(Y).max() for Y in path.embeddings]

@@ -2,9 +2,9 @@
 One neighbor graph for several methods
 ======================================
 
-The search for neighbors takes much of the time of a fit, and every method repeats it. Build the
-graph once and pass it to all of them. This example does so for 5000 handwritten digits of MNIST,
-and measures what an approximate search misses.
+The search for neighbors takes much of the time of a fit, and every method repeats it. Here the
+graph of 5000 handwritten digits of MNIST is built once and passed to four methods. Then the
+example measures what an approximate search misses.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ models = {
     "diffusion maps": DiffusionMaps().fit(near),
     "t-SNE": TSNE(perplexity=10).fit(graph),
 }
-axes = plot_grid(models, y, color_label="digit")
+axes = plot_grid(models, y, n_columns=2, panel=3.4, color_label="digit")
 
 # %%
 # Exact and approximate
