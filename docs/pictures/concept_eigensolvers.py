@@ -15,20 +15,20 @@ wrong = (V[:, 0] + V[:, 1]) / np.sqrt(2)
 norm = abs(A).sum(axis=1).max()
 residual = np.linalg.norm(A @ wrong - (wrong @ (A @ wrong)) * wrong) / norm
 
-fig, axes = plt.subplots(1, 3, figsize=(10, 2.6), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.0), layout="constrained")
 k = np.arange(1, 3)
-axes[0].semilogy(k, model.gaps_, "o", color="#0072b2", label="gap to the next eigenvalue")
+axes[0].semilogy(k, model.gaps_, "o", color="#0072b2", label="gap")
 axes[0].semilogy(k, model.residuals_, "s", color="#d55e00", label="residual")
 axes[0].axhline(1e-10 * norm, color="0.5", ls=":", label="$10^{-10}$ times the norm")
-axes[0].set(xticks=k, xlim=(0.5, 2.5), xlabel="coordinate", title="accepted: residual below gap")
-axes[0].legend(fontsize=8, loc="center")
+axes[0].set(xticks=k, xlim=(0.5, 2.5), xlabel="coordinate", title="residuals and gaps")
+axes[0].legend(fontsize=10, loc="center")
 maps = {
     "second coordinate, computed": V[:, 1],
     f"an equal mixture of both:\nresidual {residual:.0e} of the norm": wrong,
 }
 for ax, (title, values) in zip(axes[1:], maps.items(), strict=True):
     ax.scatter(*sheet[::3].T, c=values[::3], s=3)
-    ax.set_title(title, fontsize=11)
+    ax.set_title(title)
     ax.set_aspect("equal")
     ax.axis("off")
 save(fig, "eigensolvers", 110)

@@ -14,8 +14,8 @@ found = assess(X, model, y)
 repeated = stability(TSNE(random_state=0), X, n_resamples=5)
 panels = {
     "classes": (y, None),
-    "trustworthiness of each point": (found.per_point["trustworthiness"], "viridis"),
-    "movement between fits of subsamples": (repeated.per_point, "magma_r"),
+    "trustworthiness": (found.per_point["trustworthiness"], "viridis"),
+    "movement between fits": (repeated.per_point, "magma_r"),
 }
 
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.3), layout="constrained")

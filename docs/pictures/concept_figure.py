@@ -3,7 +3,11 @@
 from io import BytesIO
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from PIL import Image
+
+# Legible where the page is 640 pixels wide.
+plt.rcParams.update({"font.size": 13, "axes.titlesize": 13})
 
 IMAGES = Path(__file__).parents[1] / "images"
 

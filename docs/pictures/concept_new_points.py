@@ -17,7 +17,7 @@ Y = model.embedding_
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for ax, (title, rows) in zip(
     axes[:2],
-    {"new digits 1 to 5": known[700:740], "zeros, never seen": zeros[:40]}.items(),
+    {"new digits": known[700:740], "unseen zeros": zeros[:40]}.items(),
     strict=True,
 ):
     novel = np.mean(model.novelty(rows) > 2)
@@ -31,7 +31,5 @@ for ax, (title, rows) in zip(
         alpha=0.5,
         title=f"{title}: {novel:.0%} novel",
     )
-plot_inverse_grid(
-    model, image_shape=(8, 8), n_images=14, ax=axes[2], title="back: places with data nearby"
-)
+plot_inverse_grid(model, image_shape=(8, 8), n_images=14, ax=axes[2], title="back: data of places")
 save(fig, "new_points", 110)

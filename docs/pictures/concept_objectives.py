@@ -30,7 +30,7 @@ drawn = axes[2].scatter(
     *Y.T, c=force, s=16, cmap="PuOr", edgecolors="0.6", linewidths=0.3, vmin=-limit, vmax=limit
 )
 axes[2].scatter(*Y[point], s=60, facecolors="none", edgecolors="black", linewidths=2)
-axes[2].set(title="forces on the circled point, enlarged", aspect="equal")
+axes[2].set(title="forces on the point", aspect="equal")
 axes[2].set(xlim=Y[point, 0] + np.array([-9, 9]), ylim=Y[point, 1] + np.array([-9, 9]))
 axes[2].axis("off")
 bar = fig.colorbar(drawn, ax=axes[2], ticks=[-limit, limit], shrink=0.7)
