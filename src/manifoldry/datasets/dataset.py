@@ -63,7 +63,8 @@ class Dataset:
     >>> cells  # doctest: +SKIP
     Dataset(pbmc68k_reduced: 700 samples, 50 features)
     >>> X, y = cells  # doctest: +SKIP
-    >>> cells.labels[0]  # doctest: +SKIP
+    >>> str(cells.labels[0])  # doctest: +SKIP
+    'CD14+ Monocyte'
     """
 
     X: Array
