@@ -84,8 +84,8 @@ class EigenSolver(ABC):
     'ShiftInvertLanczos'
     """
 
-    # Whether a few additional pairs cost little on small problems.
     extra_pairs_are_cheap: ClassVar[bool] = False
+    """Whether a few additional pairs cost little on small problems."""
 
     @property
     def name(self) -> str:

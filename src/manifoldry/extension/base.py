@@ -156,7 +156,7 @@ class KernelExtension(Extension):
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldry import ClassicalMDS, KernelPCA
+    >>> from manifoldry import KernelPCA
     >>> from manifoldry.extension import KernelExtension
     >>> X = np.random.default_rng(0).normal(size=(30, 3))
     >>> model = KernelPCA(kernel="rbf").fit(X)

@@ -264,8 +264,8 @@ class LaplacianExtension(KernelExtension):
 
     Examples
     --------
-    Six points in a row. A new point halfway between two training points gets the mean of their
-    coordinates, here 0:
+    Six points in a row. A training point keeps its coordinate, and a new point in the middle has 0,
+    by symmetry:
 
     >>> import numpy as np
     >>> from scipy import sparse

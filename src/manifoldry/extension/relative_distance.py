@@ -100,7 +100,7 @@ class RelativeDistance:
     See Also
     --------
     manifoldry.exceptions.NoveltyWarning : the warning about rows that are far.
-    manifoldry.assess : reports how new the data are to a model.
+    manifoldry.assess : reports how many new rows are unlike the data.
 
     Examples
     --------

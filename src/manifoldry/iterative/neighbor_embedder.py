@@ -122,7 +122,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
     Examples
     --------
-    Symmetric SNE with the kernel of t-SNE and half its repulsion:
+    t-SNE with half the repulsion:
 
     >>> import numpy as np
     >>> from manifoldry.iterative import NeighborEmbedder

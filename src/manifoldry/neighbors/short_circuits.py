@@ -51,7 +51,7 @@ class ShortCircuitOptions:
 
     Examples
     --------
-    More shortest paths find edges that fewer of them use, and take longer:
+    A larger sample of shortest paths, which takes longer:
 
     >>> from manifoldry import find_short_circuits
     >>> from manifoldry.datasets import make_swiss_roll

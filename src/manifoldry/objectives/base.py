@@ -53,6 +53,7 @@ class Objective(ABC):
     """
 
     translation_invariant: bool = True
+    """Whether translations of Y do not change E."""
 
     @property
     @abstractmethod
