@@ -9,7 +9,7 @@ import manifoldry
 def packages():
     """Public packages with the names that they export."""
     for package in manifoldry._SUBMODULES:
-        yield package, getattr(import_module(f"manifoldry.{package}"), "__all__", ())
+        yield package, import_module(f"manifoldry.{package}").__all__
 
 
 @cache
