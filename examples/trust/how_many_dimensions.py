@@ -44,6 +44,7 @@ left.legend(fontsize=8)
 for name, each in found.items():
     right.plot(each.profile.n_neighbors, each.profile.values, "o-", label=name)
 right.set_xscale("log", base=2)
+right.set_xticks([1, 2, 4, 8, 16, 32], [1, 2, 4, 8, 16, 32])
 right.set(xlabel="neighbors k", ylim=(0, 13), title="Dimension by scale")
 _ = right.legend(ncols=2, loc="upper center")
 
