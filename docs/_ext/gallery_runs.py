@@ -21,7 +21,16 @@ FOLDERS = (
     "large",
     "extending",
 )
-FAST = ()
+FAST = (
+    "first_maps/faces",
+    "first_maps/sensor_curve",
+    "new_points/save_and_load",
+    "trust/short_circuits",
+    "trust/which_feature",
+    "spectral/nonredundant",
+    "density/learn_a_rotation",
+    "extending/own_method",
+)
 # Files of the loaders in `manifoldry.datasets`.
 DATA = {
     "load_coil20": "coil20",
