@@ -41,7 +41,7 @@ models["default start"] = [UKR(1).fit(X)]
 # follows the helix, as it does from the default start, the best of three embeddings.
 
 fig, axes = plt.subplots(
-    1, 3, figsize=(10, 5.5), subplot_kw={"projection": "3d"}, layout="constrained"
+    1, 3, figsize=(10, 4.4), subplot_kw={"projection": "3d"}, layout="constrained"
 )
 for ax, (name, fits) in zip(axes, models.items(), strict=True):
     model = fits[2 % len(fits)]
@@ -51,7 +51,7 @@ for ax, (name, fits) in zip(axes, models.items(), strict=True):
     ax.set_title(name)
     ax.set_axis_off()
     ax.view_init(elev=20, azim=-50)
-    ax.set_box_aspect((1, 1, 1.7), zoom=1.45)
+    ax.set_box_aspect((1, 1, 1.5), zoom=1.5)
 
 # %%
 # All ten starts

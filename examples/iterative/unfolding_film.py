@@ -39,8 +39,8 @@ axes = plot_path(model, sheet[:, 0], color_label="arc length")
 
 path = model.path_
 frames = [Y / np.abs(Y).max() for Y in path.embeddings]
-fig, ax = plt.subplots(figsize=(6, 6), layout="constrained")
-points = ax.scatter(*frames[0].T, c=sheet[:, 0], s=14)
+fig, ax = plt.subplots(figsize=(5, 5), layout="constrained")
+points = ax.scatter(*frames[0].T, c=sheet[:, 0], s=10)
 ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), aspect="equal", xticks=[], yticks=[])
 
 
