@@ -54,5 +54,5 @@ plt.show()
 # The default is 20 for these data and 30 for more than 1200 points, and it rarely has to be
 # changed. Look at a second map with another value before you believe in a detail: what changes
 # with the perplexity is not a fact about the data. See :doc:`/iterative` for the study behind the
-# default, :doc:`/trust` for the metrics, and :ref:`sphx_glr_gallery_iterative_supervised_eye.py`
+# default, :doc:`/trust` for the metrics, and :ref:`sphx_glr_gallery_iterative_how_tsne_works.py`
 # for how such a map comes about.

@@ -62,5 +62,5 @@ for weight, rank in path.bifurcations:
 # %%
 # A path shows coarse structure before fine structure, so a map at a smaller λ is a summary of the
 # final one: ``path_.embedding_at(30.0)`` is the map nearest to λ = 30. See :doc:`/iterative` for
-# how the weight is chosen by default, and :ref:`sphx_glr_gallery_iterative_supervised_eye.py` for
+# how the weight is chosen by default, and :ref:`sphx_glr_gallery_iterative_how_tsne_works.py` for
 # the same idea in t-SNE.
