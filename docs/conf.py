@@ -82,8 +82,8 @@ numpydoc_validation_exclude = api_pages.not_validated()
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "subsection_order": [f"../examples/{folder}" for folder in gallery_runs.FOLDERS],
-    "within_subsection_order": "FileNameSortKey",
+    "subsection_order": [f"../examples/{folder}" for folder in gallery_runs.EXAMPLES],
+    "within_subsection_order": "gallery_runs.ReadingOrder",
     "filename_pattern": gallery_runs.executed(HERE.parent / "examples"),
     "ignore_pattern": r"demo\.py",
     "backreferences_dir": "gallery/backreferences",
@@ -140,7 +140,8 @@ def strip_code(app, doctree):
     """Remove the empty line that ends the expected output of a doctest in Markdown."""
     plain = (b for b in doctree.findall(nodes.literal_block) if isinstance(b[0], nodes.Text))
     for block in plain:
-        block[:] = [nodes.Text(block.astext().rstrip("\n"))]
+        block.rawsource = block.astext().rstrip("\n")
+        block[:] = [nodes.Text(block.rawsource)]
 
 
 def setup(app):

@@ -11,16 +11,74 @@ from shutil import copy
 
 from manifoldry.datasets import find_data
 
-FOLDERS = (
-    "first_maps",
-    "new_points",
-    "trust",
-    "spectral",
-    "iterative",
-    "density",
-    "large",
-    "extending",
-)
+# Folders and examples in the order in which the gallery shows them.
+EXAMPLES = {
+    "first_maps": (
+        "digits",
+        "swiss_roll",
+        "columns_with_units",
+        "faces",
+        "rotating_object",
+        "words",
+        "cells",
+        "sensor_curve",
+        "molecule_shapes",
+    ),
+    "new_points": (
+        "unseen_digits",
+        "inverse_grid",
+        "walk",
+        "error_radius",
+        "save_and_load",
+    ),
+    "trust": (
+        "where_to_trust",
+        "clusters_in_noise",
+        "distances_between_clusters",
+        "same_map_twice",
+        "how_many_dimensions",
+        "held_out_score",
+        "pipeline",
+        "short_circuits",
+        "which_feature",
+        "report",
+    ),
+    "spectral": (
+        "nonredundant",
+        "unfolding_with_a_proof",
+        "angles",
+        "branches",
+        "pieces",
+        "clusters_of_any_shape",
+        "denoise",
+    ),
+    "iterative": (
+        "perplexity",
+        "how_tsne_works",
+        "elastic_or_tsne",
+        "unfolding_film",
+        "guidance",
+        "optimizers",
+        "noisy_curve",
+        "start_from_a_model",
+        "interrupt_and_continue",
+    ),
+    "density": (
+        "density_on_a_manifold",
+        "embed_a_density",
+        "learn_a_rotation",
+    ),
+    "large": (
+        "landmarks",
+        "one_graph",
+        "memory_map",
+    ),
+    "extending": (
+        "own_method",
+        "own_objective",
+        "own_metric_and_regressor",
+    ),
+}
 FAST = (
     "first_maps/faces",
     "first_maps/sensor_curve",
@@ -44,6 +102,17 @@ DATA = {
     "load_usps": "usps",
 }
 PICTURES = Path(__file__).parent.parent / "images" / "gallery"
+
+
+class ReadingOrder:
+    """Sort the examples of a folder as they are listed above."""
+
+    def __init__(self, source):
+        self.folder = Path(source).name
+
+    def __call__(self, filename):
+        """Return the place of an example in its folder."""
+        return EXAMPLES[self.folder].index(Path(filename).stem)
 
 
 def picture(script: Path):
@@ -74,7 +143,9 @@ def reason_not_to_run(script: Path):
 
 def scripts(examples: Path):
     """Return the examples of all folders."""
-    return [path for folder in FOLDERS for path in sorted((examples / folder).glob("*.py"))]
+    return [
+        examples / folder / f"{name}.py" for folder, names in EXAMPLES.items() for name in names
+    ]
 
 
 def executed(examples: Path):
