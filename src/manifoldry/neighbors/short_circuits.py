@@ -462,7 +462,7 @@ def warn_of_short_circuits(
         shown = ", ".join(f"{i}-{j}" for i, j in found.edges[: options.max_listed])
         more = ", ..." if len(found) > options.max_listed else ""
         warn(
-            f"edges {shown}{more} look like short circuits: without these {len(found)} edges, "
+            f"edges that look like short circuits: {len(found)} ({shown}{more}). Without them, "
             f"{found.changed:.0%} of the geodesic distances grow by more than 10%{found.caveat}. "
             "To avoid this, "
             f"{found.advice} (see manifoldry.neighbors)",

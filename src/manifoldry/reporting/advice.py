@@ -65,8 +65,8 @@ def _about_rows(facts: DataFacts, graph: GraphFacts) -> Iterator[str]:
         )
     if graph.outlying:
         yield (
-            f"Look at the {counted(len(graph.outlying), 'outlying row')} first: are they errors? "
-            "Delete or correct these; a few of them can spoil PCA and spectral maps."
+            f"First check for errors in {counted(len(graph.outlying), 'outlying row')}. "
+            "Correct or delete those with errors: a few can spoil PCA and spectral maps."
         )
     if len(graph.sizes) > 1:
         yield (
