@@ -21,9 +21,9 @@ test: $(READY)
 test-slow: $(READY)
 	$(PYTEST) -m slow $(ARGS)
 
-# What needs AnnData and scanpy. They do not take the newest pandas, so they have an environment of
-# their own, which finds all other packages in that of the other tests.
+# What needs AnnData and scanpy, which do not take the newest pandas.
 ANNDATA := .venv-anndata
+DOCS := .venv-docs
 SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 
 test-anndata: $(ANNDATA)/.ready
@@ -31,12 +31,20 @@ test-anndata: $(ANNDATA)/.ready
 	  -k "tl or annotated or anndata or h5ad or zarr" tests/tl tests/io \
 	  tests/cli/test_commands.py tests/cli/test_outputs.py tests/contract/test_array_likes.py $(ARGS)
 
-$(ANNDATA)/.ready: $(READY)
-	$(PYTHON) -m venv $(ANNDATA)
+# An environment with one more extra, which finds all other packages in that of the tests.
+define with_extra
+	$(PYTHON) -m venv $(@D)
 	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(SITE)')')" > \
-	  "$$($(ANNDATA)/bin/python -c '$(SITE)')/of_the_other_tests.pth"
-	$(ANNDATA)/bin/python -m pip install --quiet --disable-pip-version-check "manifoldry[test-anndata]"
+	  "$$($(@D)/bin/python -c '$(SITE)')/of_the_other_tests.pth"
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check "manifoldry[$(1)]"
 	touch $@
+endef
+
+$(ANNDATA)/.ready: $(READY)
+	$(call with_extra,test-anndata)
+
+$(DOCS)/.ready: $(READY)
+	$(call with_extra,docs)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -53,30 +61,28 @@ papers: $(READY)
 	for run in papers/*/run.py; do $(BIN)/python $$run || exit 1; done
 
 # The site, in build/docs. Every example of the gallery runs whose data are on this machine.
-SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees
+SPHINX := $(DOCS)/bin/python -m sphinx -W --keep-going -q -d build/doctrees
 
-docs: $(VENV)/.docs-ready
+docs: $(DOCS)/.ready
 	$(SPHINX) -b html docs build/docs $(ARGS)
 	@echo "The site is at build/docs/index.html"
 
-docs-fast: $(VENV)/.docs-ready
+docs-fast: $(DOCS)/.ready
 	GALLERY=fast $(SPHINX) -b html docs build/docs $(ARGS)
 
 # One folder per released version and the present one, with a switch between them, in build/site.
-docs-versions: $(VENV)/.docs-ready
-	$(BIN)/python docs/versions.py build/site $(ARGS)
+docs-versions: $(DOCS)/.ready
+	$(DOCS)/bin/python docs/versions.py build/site $(ARGS)
 
 # External links; needs the network.
-linkcheck: $(VENV)/.docs-ready
+linkcheck: $(DOCS)/.ready
 	GALLERY=fast $(SPHINX) -b linkcheck docs build/linkcheck $(ARGS)
 
-# The still pictures of the pages, stored in docs/images.
+# The still pictures of the pages, stored in docs/images. That of other packages' maps needs them:
+# python docs/pictures/coming_maps.py in an environment with openTSNE and umap-learn.
 pictures: $(READY)
-	for script in docs/pictures/*.py; do $(BIN)/python $$script || exit 1; done
-
-$(VENV)/.docs-ready: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "manifoldry[docs]"
-	touch $@
+	for script in $(filter-out %/coming_maps.py,$(wildcard docs/pictures/*.py)); do \
+	  $(BIN)/python $$script || exit 1; done
 
 # Peers get environments of their own under benchmarks/.envs; see docs/benchmarks.md.
 bench: $(READY)

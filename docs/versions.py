@@ -61,7 +61,7 @@ def write_switch(folder, releases, preferred, url):
     """Write the list of versions that every page reads, and the page that leads to the newest."""
     entries = [
         {
-            "name": f"{name} (stable)" if name == preferred else name,
+            "name": f"{name} (stable)" if name == preferred != "dev" else name,
             "version": name,
             "url": f"{url.rstrip('/')}/{name}/",
             "preferred": name == preferred,

@@ -88,7 +88,7 @@ def package_page(package, names):
     title = f"manifoldry.{package}"
     text = getdoc(import_module(title))
     paths = [documented_names()[f"{title}.{name}"] for name in names]
-    return f"{title}\n{'=' * len(title)}\n\n{text}\n\n{summary(sorted(set(paths)))}\n"
+    return f"{title}\n{'=' * len(title)}\n\n.. currentmodule:: {title}\n\n{text}\n\n{summary(sorted(set(paths)))}\n"
 
 
 def summary(paths):
