@@ -2,9 +2,9 @@
 A spectral method of your own in twenty lines
 =============================================
 
-A paper proposes an embedding that no library has. If it is made of eigenvectors, you write down
-the eigenproblem and the scale of the coordinates; the solver, new points, the inverse and
-non-redundant coordinates come without more work. Here it is the biharmonic embedding.
+Suppose that a paper proposes an embedding that no library has. If it is made of eigenvectors, you
+write down the eigenproblem and the scale of the coordinates. The solver, new points, the inverse
+and non-redundant coordinates come without more work. This example is the biharmonic embedding.
 """
 
 import matplotlib.pyplot as plt
@@ -21,11 +21,11 @@ from manifoldry.spectral import PosedOnGraph, SpectralEmbedder, connected_graph,
 # %%
 # The method
 # ----------
-# The biharmonic distance of two points (Lipman, Rustamov and Funkhouser, 2010) is that of the rows
-# of :math:`f_i / \lambda_i`, with the eigenvectors :math:`f_i` and eigenvalues :math:`\lambda_i`
-# of the graph Laplacian :math:`D - W`. ``_pose`` states the problem: a matrix, the end of its
-# spectrum, and the constant eigenvector, which is left out. ``coordinates`` turns eigenvectors
-# into coordinates.
+# The biharmonic distance of two points (Lipman, Rustamov and Funkhouser, 2010) is the distance of
+# two rows of :math:`f_i / \lambda_i`, where :math:`f_i` and :math:`\lambda_i` are the eigenvectors
+# and eigenvalues of the graph Laplacian :math:`D - W`. ``_pose`` states the problem: a matrix, the
+# end of its spectrum, and the constant eigenvector, which is left out. ``coordinates`` turns
+# eigenvectors into coordinates.
 
 
 class Biharmonic(SpectralEmbedder):
@@ -72,8 +72,8 @@ axes = plot_grid(maps, position[:, 1], n_columns=2, panel=3.4, color_label="acro
 # %%
 # What comes for free
 # -------------------
-# New points, the way back to data, and a score on data that were not seen: the fraction of their
-# variance that is recovered after ``transform`` and ``inverse_transform``.
+# You get new points, the way back to data, and a score on data that were not seen. The score is the
+# fraction of their variance that is recovered after ``transform`` and ``inverse_transform``.
 
 X_new = make_strip(200, aspect=3.5, random_state=1).X
 for name, model in models.items():
@@ -84,6 +84,6 @@ plt.show()
 
 # %%
 # Pipelines, grid search, pickling and scikit-learn's ``check_estimator`` work as well. The class
-# above predicts the coordinates of new points by local regression; a method that knows a formula
-# for them defines ``extend``. :doc:`/extending` has the rules, and
+# above predicts the coordinates of new points by local regression. If you know a formula for them,
+# define ``extend``. :doc:`/extending` has the rules, and
 # :ref:`sphx_glr_gallery_extending_own_objective.py` does the same for an iterative method.

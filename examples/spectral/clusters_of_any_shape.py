@@ -2,9 +2,9 @@
 Clusters of any shape, and labels for new points
 ================================================
 
-For anyone whose clusters are not round. K-means cuts moons and rings in half; spectral
-clustering follows the neighbor graph. Here it also labels new points, which scikit-learn's does
-not, so its decision regions can be drawn.
+For anyone whose clusters are not round. K-means cuts moons and rings in half. Spectral clustering
+follows the neighbor graph instead. Here it also labels new points, which scikit-learn's version
+does not, so its decision regions can be drawn.
 """
 
 import warnings
@@ -26,9 +26,9 @@ data = {
 }
 
 # %%
-# Dots and background have the color of their cluster. Most of the background is far from any
-# data, where a label means little, and ``predict`` warns about it; for the picture the warning
-# is switched off. The number is the adjusted Rand index: 1 if clusters are the true groups, 0 if
+# Dots and background have the color of their cluster. Most of the background is far from any data,
+# where a label means little. ``predict`` warns about it; for the picture the warning is switched
+# off. The number is the adjusted Rand index: 1 if the clusters are the true groups, 0 if they are
 # arbitrary.
 
 warnings.simplefilter("ignore", NoveltyWarning)
@@ -55,7 +55,8 @@ X_new, groups_new = make_moons(1000, noise=0.06, random_state=1)
 print(f"agreement on 1000 new points: {adjusted_rand_score(groups_new, model.predict(X_new)):.2f}")
 
 # %%
-# The number of clusters has to be given, and the groups must be separated by a gap in the graph:
-# where they touch, as two of the stretched groups do, a few points are assigned to the wrong
-# one. :doc:`/concepts/index` compares the methods; what a graph in several pieces does to other
-# methods is in :ref:`sphx_glr_gallery_spectral_pieces.py`.
+# The number of clusters has to be given. A gap in the graph must separate the groups: where they
+# touch, as two of the stretched groups do, a few points are assigned to the wrong one.
+# :doc:`/concepts/spectral-problems` compares the methods.
+# :ref:`sphx_glr_gallery_spectral_pieces.py` shows what a graph in several pieces does to other
+# methods.

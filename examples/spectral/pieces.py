@@ -2,9 +2,9 @@
 What happens when the data fall apart?
 ======================================
 
-For anyone who got a warning about connected components. The neighbor graph of data with gaps is
-in several pieces, between which a graph method knows no distance. What it does then is a choice,
-``disconnected``, and none of the options can recover what the graph does not contain.
+For anyone who got a warning about connected components. The neighbor graph of data with gaps is in
+several pieces, and a graph method knows no distance between them. The parameter ``disconnected``
+says what to do then. None of its options can recover what the graph does not contain.
 """
 
 import warnings
@@ -26,10 +26,10 @@ for k in (10, 30):
     print(f"connected components with {k} neighbors: {n_pieces}")
 
 # %%
-# A sheet with two gaps. ``"separate"`` maps each piece and puts it where it lies in the data.
-# ``"join"`` adds the shortest edge between pieces. ``"largest"`` maps one piece, and the rows of
-# the others are NaN. Each of these fits warns that the graph has three components; here we know,
-# so the warning is switched off. In the last column, 30 neighbors reach across the gaps.
+# The data are a sheet with two gaps. ``"separate"`` maps each piece and puts it where it lies in
+# the data. ``"join"`` adds the shortest edge between pieces. ``"largest"`` maps one piece, and the
+# rows of the others are NaN. Each of these fits warns that the graph has three components. Here we
+# know that, so the warning is switched off. In the last column, 30 neighbors reach across the gaps.
 
 warnings.simplefilter("ignore", DisconnectedGraphWarning)
 settings = {
@@ -70,5 +70,6 @@ except DisconnectedGraphError as error:
 
 # %%
 # First ask why the graph is in pieces: real groups, too few neighbors, or outliers that are
-# components of their own. :doc:`/concepts/index` is about graphs; the opposite problem, edges
-# that should not be there, is in :ref:`sphx_glr_gallery_trust_short_circuits.py`.
+# components of their own. :doc:`/concepts/neighbors` is about graphs.
+# :ref:`sphx_glr_gallery_trust_short_circuits.py` is about the opposite problem, edges that should
+# not be there.
