@@ -46,6 +46,9 @@ intersphinx_mapping = {
     "sklearn": ("https://scikit-learn.org/stable", None),
 }
 
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"sklearn\..*")]  # known only with the inventories
+
 # -- Markdown and mathematics ----------------------------------------------------------------------
 
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
@@ -94,7 +97,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "capture_repr": (),
     "thumbnail_size": (640, 448),
-    "reset_modules": ("matplotlib", gallery_runs.forget_warning_filters),
+    "reset_modules": ("matplotlib", "gallery_runs.forget_warning_filters"),
     "min_reported_time": 1e9,  # times depend on the machine
     "write_computation_times": False,
     "parallel": int(os.environ.get("JOBS", "1")),
@@ -108,7 +111,7 @@ html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 # Pages of the top level that have no pages below them.
 html_sidebars = {page: [] for page in ("index", "glossary", "mathematics", "benchmarks")}

@@ -89,8 +89,9 @@ def package_page(package, names):
     title = f"manifoldry.{package}"
     text = getdoc(import_module(title))
     paths = [documented_names()[f"{title}.{name}"] for name in names]
-    head = f"{title}\n{'=' * len(title)}\n\n.. currentmodule:: {title}"
-    return f"{head}\n\n{text}\n\n{summary(sorted(set(paths)))}\n"
+    head = f"{title}\n{'=' * len(title)}\n\n.. py:module:: {title}\n\n{text}"
+    table = f".. py:currentmodule:: None\n\n{summary(sorted(set(paths)))}"
+    return f"{head}\n\n{table}\n"
 
 
 def summary(paths):
