@@ -2,10 +2,10 @@
 How many dimensions do my data have?
 ====================================
 
-For anyone who has to set ``n_components``. :func:`~manifoldry.estimate_dimension` runs eight
-estimators; here on a rolled sheet, the same sheet with noise, the digits, and pure noise. Those
-that look at neighborhoods agree on the clean sheet. Elsewhere they differ, and the report says
-why.
+You have to set ``n_components``. :func:`~manifoldry.estimate_dimension` runs eight estimators. Here
+they are applied to a rolled sheet, the same sheet with noise, the digits, and pure noise. The
+estimators that look at neighborhoods agree on the sheet without noise. Elsewhere they differ, and
+the result says why.
 """
 
 import matplotlib.pyplot as plt
@@ -24,12 +24,12 @@ data = {
 found = {name: estimate_dimension(X, random_state=0) for name, X in data.items()}
 
 # %%
-# Left: the estimates, a column for each data set, and the consensus as a line. Right: the
-# dimension at increasing scales, from the distances to the k-th and the 2k-th neighbor.
+# The left panel has the estimates for each data set, and the consensus as a line. The right panel
+# has the dimension at increasing scales, from the distances to the k-th and the 2k-th neighbor.
 #
-# The roll has two dimensions at every scale; PCA counts three, since it looks at the whole roll.
-# Add noise, and the nearest neighbors see a solid body of nearly three; only neighborhoods wider
-# than the noise see the sheet. The digits have more dimensions the closer one looks.
+# The roll has two dimensions at every scale. PCA counts three, since it looks at the whole roll.
+# With noise, the nearest neighbors fill nearly three dimensions. Only neighborhoods wider than the
+# noise show the sheet. The digits have more dimensions at smaller scales.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
 methods = list(found["roll"].estimates)
@@ -49,13 +49,13 @@ right.set(xlabel="neighbors k", ylim=(0, 13), title="Dimension by scale")
 _ = right.legend(ncols=2, loc="upper center")
 
 # %%
-# Each report gives the consensus, a range and reasons. These are the ones for the digits:
+# Each result has the consensus, a range and reasons. These are the reasons for the digits:
 
 print(*found["digits"].reasons, sep="\n\n")
 
 # %%
-# Digits differ from each other in more ways in some places than in others. Local PCA has an
-# estimate for each point. The median over the ones is 8 or 9, over the zeros more than 13.
+# Some digits vary in more ways than others. Local PCA has an estimate for each point. Its median is
+# 8 or 9 for the ones, and more than 13 for the zeros.
 
 local = found["digits"].estimates["local_pca"].per_point
 digit = load_digits().target[:1000]
@@ -65,8 +65,8 @@ _ = ax.set(xlabel="digit", ylabel="local dimension", title="Dimension around eac
 plt.show()
 
 # %%
-# If the estimators agree, take their number. If the estimate falls with scale, decide which
-# extent counts as noise for you. If it is large, like here for digits, two coordinates are a
-# picture, not a description; choose their number by what you do with them, as in
+# If the estimators agree, take their number. If the estimate falls with scale, decide which scale
+# you regard as noise. If the estimate is large, as for the digits, two coordinates are a picture,
+# not a description. Then choose the number of coordinates by what you do with them, as in
 # :ref:`sphx_glr_gallery_trust_held_out_score.py` and :ref:`sphx_glr_gallery_trust_pipeline.py`.
 # :doc:`/choosing` has more on the dimension.

@@ -2,9 +2,9 @@
 An embedding inside a pipeline
 ==============================
 
-For anyone who wants the coordinates as features, not as a picture. A scaler, an embedding and a
-classifier form one estimator, and a grid search chooses the number of coordinates by accuracy on
-unseen digits. Two coordinates are too few for that.
+You want coordinates as features, not as a picture. A scaler, an embedding and a classifier form one
+estimator. A grid search chooses the number of coordinates by the accuracy on unseen digits. Two
+coordinates turn out to be too few.
 """
 
 import matplotlib.pyplot as plt
@@ -20,10 +20,10 @@ from manifoldry.plotting import plot_embedding
 X, y = load_digits(return_X_y=True, as_frame=True)
 
 # %%
-# Parameters of a step have the name of the step in front, as always in scikit-learn. In every
+# The name of a parameter begins with the name of its step, as always in scikit-learn. In every
 # fold, the embedding is fitted to the training part only, and ``transform`` places the rest. The
-# folds are shuffled: rows that follow each other in this table are alike, and without shuffling
-# ``transform`` warns that the held-out digits are unlike the others.
+# folds are shuffled, because rows that follow each other in this table are alike. Without
+# shuffling, ``transform`` warns that the held-out digits are unlike the others.
 
 sizes = [1, 2, 3, 4, 6, 8, 12, 16]
 folds = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -57,7 +57,7 @@ for side, pair in {"top": [0, 1], "bottom": [2, 3]}.items():
 plt.show()
 
 # %%
-# Since the output of every step was set to pandas, coordinates have names, and rows keep theirs.
+# The output of every step was set to pandas. So coordinates have names, and rows keep their index.
 
 for name, search in searches.items():
     print(f"{name}: {search.best_score_:.3f} with {search.best_params_}")
@@ -65,7 +65,7 @@ print(f"all pixels: {pixels:.3f}")
 print(coordinates.iloc[:3, :3].round(3))
 
 # %%
-# A nonlinear embedding pays off if coordinates must be few: three of them classify better than
-# six principal components. If you can afford 16, PCA is as good and simpler. For data with few
-# labels see :doc:`/choosing`; to choose the number without labels,
-# :ref:`sphx_glr_gallery_trust_held_out_score.py`.
+# A nonlinear embedding is worth it if you need few coordinates: three of them classify better than
+# six principal components. If you can use 16 coordinates, PCA is as good and simpler.
+# :doc:`/choosing` is about data with few labels, and
+# :ref:`sphx_glr_gallery_trust_held_out_score.py` chooses the number of coordinates without labels.
