@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
-import versions  # noqa: E402  (a script of the site, found through the line above)
+import versions
 
 
 @pytest.mark.parametrize(
