@@ -25,14 +25,17 @@ X, y = X[:500], y[:500]
 # A name is that of a filter of the gradient, of a method, or of both. ``"gradient"`` follows the
 # gradient downhill. ``"spectral"`` also solves a linear system with the Laplacian of the neighbor
 # graph, so that neighbors move together. ``"lbfgs"`` learns the curvature from past steps.
-# ``"spectral-lbfgs"``, the default of SNE, does both.
+# ``"spectral-lbfgs"``, the default of SNE, does both. Two of the searches are stopped after 300
+# steps, and the warnings about it are switched off.
 
-warnings.simplefilter("ignore", ConvergenceWarning)  # two of them are stopped after 300 steps
 graph = NeighborGraph.build(X, 30)
 models = {
-    name: SNE(perplexity=10, init="spectral", optimizer=name, max_iter=300).fit(graph)
+    name: SNE(perplexity=10, init="spectral", optimizer=name, max_iter=300)
     for name in ("gradient", "spectral", "lbfgs", "spectral-lbfgs")
 }
+for model in models.values():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model.fit(graph)
 
 # %%
 # The curves show by how much the value is above the lowest that any of them has found. The two

@@ -31,7 +31,6 @@ for k in (10, 30):
 # the others are NaN. Each of these fits warns that the graph has three components; here we know,
 # so the warning is switched off. In the last column, 30 neighbors reach across the gaps.
 
-warnings.simplefilter("ignore", DisconnectedGraphWarning)
 settings = {
     "separate": {"n_neighbors": 10, "disconnected": "separate"},
     "join": {"n_neighbors": 10, "disconnected": "join"},
@@ -46,7 +45,8 @@ plot_embedding(X, place, ax=data, title="The data", legend=False)
 data.set_box_aspect(np.ptp(X, axis=0), zoom=1.3)
 for row, method in enumerate((Isomap, LaplacianEigenmaps)):
     for column, (name, options) in enumerate(settings.items()):
-        model = method(2, **options).fit(X)
+        with warnings.catch_warnings(action="ignore", category=DisconnectedGraphWarning):
+            model = method(2, **options).fit(X)
         ax = fig.add_subplot(grid[row, column + 1])
         plot_embedding(model, place, ax=ax, title=name if row == 0 else None, legend=False)
         if column == 0:
