@@ -101,5 +101,5 @@ for number, ax in enumerate(axes):
 #
 # Isomap, eigenmaps and diffusion maps take ``metric="precomputed"`` too, and
 # :class:`~manifoldry.ClassicalMDS` keeps the distances themselves. Such a model has no data to
-# return, so it has no ``inverse_transform``. :doc:`/choosing` helps to choose a method, and
+# return, so it has no ``inverse_transform``. :doc:`/choose/index` helps to choose a method, and
 # :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` shows another set of angles, from one sensor.

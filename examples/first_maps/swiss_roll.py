@@ -56,5 +56,5 @@ axes[0].view_init(elev=15, azim=-75)
 #
 # So, for a smooth sheet with little noise, use :class:`~manifoldry.LTSA`, :class:`~manifoldry.MVU`
 # or :class:`~manifoldry.Isomap`. :doc:`/unfolding` treats sheets with noise and holes, and
-# :doc:`/concepts/index` has a table of all methods. A sheet among real data:
+# :doc:`/choose/methods` has a table of all methods. A sheet among real data:
 # :ref:`sphx_glr_gallery_first_maps_faces.py`.

@@ -71,6 +71,6 @@ plt.show()
 
 # %%
 # Guidance is for starts that you cannot improve. Where the default start is possible, prefer it:
-# :doc:`/iterative` has the study over methods and starts, and
+# :doc:`/concepts/optimizers` has the study over methods and starts, and
 # :ref:`sphx_glr_gallery_iterative_unfolding_film.py` shows a homotopy, which needs no start at
 # all.

@@ -57,5 +57,5 @@ print(f"agreement on 1000 new points: {adjusted_rand_score(groups_new, model.pre
 # %%
 # The number of clusters has to be given, and the groups must be separated by a gap in the graph:
 # where they touch, as two of the stretched groups do, a few points are assigned to the wrong
-# one. :doc:`/concepts/index` compares the methods; what a graph in several pieces does to other
-# methods is in :ref:`sphx_glr_gallery_spectral_pieces.py`.
+# one. :doc:`/choose/index` says when to prefer another method; what a graph in several pieces does
+# to other methods is in :ref:`sphx_glr_gallery_spectral_pieces.py`.

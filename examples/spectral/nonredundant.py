@@ -63,6 +63,6 @@ plt.show()
 
 # %%
 # If a spectral map is a thin curve, look at ``unpredictability`` before you conclude that the
-# data have one dimension. :doc:`/concepts/index` explains where the repetition comes from and
-# when to use which criterion. :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` counts the
+# data have one dimension. :doc:`/concepts/nonredundant` explains where the repetition comes from
+# and when to use which criterion. :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` counts the
 # dimensions.

@@ -70,5 +70,5 @@ except DisconnectedGraphError as error:
 
 # %%
 # First ask why the graph is in pieces: real groups, too few neighbors, or outliers that are
-# components of their own. :doc:`/concepts/index` is about graphs; the opposite problem, edges
+# components of their own. :doc:`/concepts/neighbors` is about graphs; the opposite problem, edges
 # that should not be there, is in :ref:`sphx_glr_gallery_trust_short_circuits.py`.
