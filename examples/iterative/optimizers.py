@@ -66,4 +66,5 @@ plt.show()
 # %%
 # The order is not the same for every objective and every start, which is why methods have
 # different defaults. :doc:`/concepts/optimizers` has a table of nine optimizers for nine problems,
-# each with three data sets and ten seeds. :func:`~manifoldry.plotting.plot_trace` draws the curve of a single model.
+# each with three data sets and ten seeds. :func:`~manifoldry.plotting.plot_trace` draws the curve
+# of a single model.

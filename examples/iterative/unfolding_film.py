@@ -36,7 +36,7 @@ axes = plot_path(model, sheet[:, 0], color_label="arc length")
 # The film
 # --------
 # The same path as a film of 28 frames, each scaled to the same size. Press play. To keep the film,
-# write ``film.save("film.gif")`` at the end.
+# write ``film.save("film.gif", writer="pillow")`` at the end.
 
 path = model.path_
 frames = [Y / np.abs(Y).max() for Y in path.embeddings]

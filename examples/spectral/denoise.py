@@ -27,7 +27,6 @@ noisy = test + np.random.default_rng(0).normal(0, 0.4, test.shape)
 # (``alpha``). Both values were tried out on another sample of digits.
 
 
-
 def denoise(model):
     """Map the noisy digits to the coordinates of the clean ones and back."""
     model.fit(clean)
