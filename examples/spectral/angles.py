@@ -74,4 +74,4 @@ plt.show()
 # %%
 # Use a conformal map for surfaces that cannot be flattened; for a rolled sheet, which can be, a
 # map that keeps distances is better: :ref:`sphx_glr_gallery_spectral_unfolding_with_a_proof.py`.
-# :doc:`/unfolding` has the angles for more surfaces and the proof of optimality.
+# :doc:`/unfolding` has the angles for more surfaces, and a certificate that the optimum was found.
