@@ -70,6 +70,6 @@ plt.show()
 
 # %%
 # A density fills holes, those of the sample as well as those of the data. Use it if you know that
-# the data are one piece. Compare with the estimator alone, and look at the draws first:
-# :ref:`sphx_glr_gallery_density_density_on_a_manifold.py` shows how. :doc:`/trust` has more tests
-# of a map of few points.
+# the data are one piece, compare with the estimator alone, and look at the draws first:
+# :ref:`sphx_glr_gallery_density_density_on_a_manifold.py` shows how. :doc:`/trust` has tests of
+# any map.

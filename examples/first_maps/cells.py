@@ -19,9 +19,9 @@ cells = load_pbmc()
 X, types = cells.X, cells.labels
 maps = {"t-SNE": TSNE(random_state=0).fit(X), "diffusion maps": DiffusionMaps().fit(X)}
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 4.3), layout="constrained")
-for ax, (name, model) in zip(axes, maps.items(), strict=True):
-    plot_embedding(model, types, ax=ax, title=name, legend=name == "diffusion maps")
+for name, model in maps.items():
+    fig, ax = plt.subplots(figsize=(6.4, 4.5), layout="constrained")
+    plot_embedding(model, types, ax=ax, title=name, names=name == "t-SNE", size=30)
 
 # %%
 # t-SNE shows compact groups of cells. Diffusion maps show which groups are connected: distances are

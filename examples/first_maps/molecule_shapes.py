@@ -102,4 +102,4 @@ for number, ax in enumerate(axes):
 # Isomap, eigenmaps and diffusion maps take ``metric="precomputed"``, too.
 # :class:`~manifoldry.ClassicalMDS` keeps the distances themselves. Such a model has no data to
 # return, so it has no ``inverse_transform``. :doc:`/choose/index` helps to choose a method, and
-# :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` finds two angles in the curve of one sensor.
+# :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` shows another set of angles, from one sensor.

@@ -79,7 +79,8 @@ for steps in (36, 2):
 
 # %%
 # Opposite views are even closer to each other, so these distances alone cannot tell them apart. A
-# map can only show what the measurements show. If the angle matters, measure more: add a second
-# camera, or the pictures before and after, as :ref:`sphx_glr_gallery_first_maps_sensor_curve.py`
-# does for a sensor. :doc:`/concepts/spectral-problems` explains Laplacian eigenmaps, and
-# :ref:`sphx_glr_gallery_new_points_walk.py` walks along a map of images.
+# map can only show what the measurements show. If the angle matters, measure something else: with a
+# second camera, or with the pictures before and after, as
+# :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` does for a sensor. :doc:`/mathematics`
+# has the formulas of Laplacian eigenmaps, and :ref:`sphx_glr_gallery_new_points_walk.py` walks
+# along a map of images.

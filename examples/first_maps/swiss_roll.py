@@ -56,6 +56,6 @@ axes[0].view_init(elev=15, azim=-75)
 # recover the rectangle almost exactly.
 #
 # So, for a smooth sheet with little noise, use :class:`~manifoldry.LTSA`, :class:`~manifoldry.MVU`
-# or :class:`~manifoldry.Isomap`. :doc:`/unfolding` is about sheets with noise and holes, and
-# :doc:`/choose/methods` has a table of all methods. :ref:`sphx_glr_gallery_first_maps_faces.py`
-# finds such a structure in images.
+# or :class:`~manifoldry.Isomap`. :doc:`/unfolding` treats sheets with noise and holes, and
+# :doc:`/choose/methods` has a table of all methods. A sheet among real data:
+# :ref:`sphx_glr_gallery_first_maps_faces.py`.

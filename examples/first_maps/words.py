@@ -33,11 +33,15 @@ themes = {
     "months": "november", "family": "mother", "Europe": "germany", "sport": "football",
     "medicine": "hospital", "finance": "dollar", "elections": "votes",
 }  # fmt: skip
-theme = np.full(len(words), None)
+theme = np.full(len(words), "none", dtype=object)
 for name, word in themes.items():
     theme[similarity[words == word].ravel().argsort()[-21:]] = name
-ax = plot_embedding(model, theme, names=True, size=12, title="t-SNE of 2000 words")
-ax.figure.set_size_inches(6.5, 6.5)
+in_theme = theme != "none"
+fig, ax = plt.subplots(figsize=(6.4, 4.5), layout="constrained")
+plot_embedding(model, "silver", ax=ax, size=4)
+Y, title = model.embedding_[in_theme], "t-SNE of 2000 words"
+plot_embedding(Y, theme[in_theme], ax=ax, names=True, size=45, title=title)
+_ = plt.setp(ax.texts, fontsize=14)
 
 # %%
 # The words of a theme lie together, although a few words of each theme are elsewhere. The next

@@ -71,6 +71,7 @@ ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
 plt.show()
 
 # %%
-# Guidance is for starts that you cannot improve. Where the default start is possible, prefer it.
-# :doc:`/concepts/optimizers` has more about guidance, and
-# :ref:`sphx_glr_gallery_iterative_unfolding_film.py` shows a homotopy, which needs no start at all.
+# Guidance is for starts that you cannot improve. Where the default start is possible, prefer it:
+# :doc:`/concepts/optimizers` has the study over methods and starts, and
+# :ref:`sphx_glr_gallery_iterative_unfolding_film.py` shows a homotopy, which needs no start at
+# all.

@@ -22,17 +22,20 @@ X, y = X[:500], y[:500]
 # %%
 # Four searches from one start
 # ----------------------------
-# The name of an optimizer is that of a filter of the gradient, of a method, or of both.
-# ``"gradient"`` follows the gradient downhill. ``"spectral"`` also solves a linear system with the
-# Laplacian of the neighbor graph, so that neighbors move together. ``"lbfgs"`` learns the curvature
-# from past steps. ``"spectral-lbfgs"``, the default of SNE, does both.
+# A name is that of a filter of the gradient, of a method, or of both. ``"gradient"`` follows the
+# gradient downhill. ``"spectral"`` also solves a linear system with the Laplacian of the neighbor
+# graph, so that neighbors move together. ``"lbfgs"`` learns the curvature from past steps.
+# ``"spectral-lbfgs"``, the default of SNE, does both. Two of the searches are stopped after 300
+# steps, and the warnings about it are switched off.
 
-warnings.simplefilter("ignore", ConvergenceWarning)  # two of them are stopped after 300 steps
 graph = NeighborGraph.build(X, 30)
 models = {
-    name: SNE(perplexity=10, init="spectral", optimizer=name, max_iter=300).fit(graph)
+    name: SNE(perplexity=10, init="spectral", optimizer=name, max_iter=300)
     for name in ("gradient", "spectral", "lbfgs", "spectral-lbfgs")
 }
+for model in models.values():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model.fit(graph)
 
 # %%
 # The curves show how far each value is above the lowest that any optimizer has found. The two
@@ -61,6 +64,7 @@ axes = plot_grid(models, y, color_label="digit")
 plt.show()
 
 # %%
-# The order is not the same for every objective and every start, which is why methods have different
-# defaults. :doc:`/concepts/optimizers` has a table of nine optimizers for nine problems, ten seeds
-# each. :func:`~manifoldry.plotting.plot_trace` draws the curve of a single model.
+# The order is not the same for every objective and every start, which is why methods have
+# different defaults. :doc:`/concepts/optimizers` has a table of nine optimizers for nine problems,
+# each with three data sets and ten seeds. :func:`~manifoldry.plotting.plot_trace` draws the curve
+# of a single model.

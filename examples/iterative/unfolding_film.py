@@ -34,7 +34,8 @@ axes = plot_path(model, sheet[:, 0], color_label="arc length")
 # %%
 # The film
 # --------
-# The same path as a film of 28 frames, each scaled to the same size. Press play.
+# The same path as a film of 28 frames, each scaled to the same size. Press play. To keep the film,
+# write ``film.save("film.gif", writer="pillow")`` at the end.
 
 path = model.path_
 frames = [Y / np.abs(Y).max() for Y in path.embeddings]
@@ -59,7 +60,7 @@ for weight, rank in path.bifurcations:
     print(f"from λ = {weight:.2g} on the map has rank {rank}")
 
 # %%
-# A path shows coarse structure before fine structure. So a map at a smaller λ is a summary of the
+# A path shows coarse structure before fine structure, so a map at a smaller λ is a summary of the
 # final one: ``path_.embedding_at(30.0)`` is the map nearest to λ = 30. See
 # :doc:`/concepts/homotopies` for how the weight is chosen by default, and
 # :ref:`sphx_glr_gallery_iterative_how_tsne_works.py` for the same idea in t-SNE.

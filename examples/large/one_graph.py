@@ -60,6 +60,6 @@ print(f"difference of the maps: {procrustes(again, models['Laplacian eigenmaps']
 plt.show()
 
 # %%
-# Build the graph yourself if several methods or several parameter values share it. You can leave
-# the choice of the search to the library, which warns if the recall is low. See :doc:`/scale` for
-# times of both searches on up to a million points.
+# Build the graph yourself if several methods or several parameter values share it. The choice of
+# the search can be left to the library, which warns if the recall is low. See :doc:`/scale` for
+# times of both searches, of the approximate one on up to a million points.

@@ -42,16 +42,30 @@ with warnings.catch_warnings(action="ignore", category=NoveltyWarning):
     for name, rows in new.items():
         placed[name] = model.transform(rows.reshape(-1, 64), return_distance=True)
 
-fig, axes = plt.subplots(2, 3, figsize=(10, 6.5), layout="constrained")
-for ax, (name, (positions, novelty)) in zip(axes.flat, placed.items(), strict=True):
-    plot_embedding(model, y, ax=ax, size=3, alpha=0.3, legend=False)
+
+def draw(name, ax):
+    """Draw the new rows of one kind where they were placed among the training digits."""
+    positions, novelty = placed[name]
+    plot_embedding(model, y, ax=ax, size=6, alpha=0.4, legend=False)
     title = f"{name}: median novelty {np.median(novelty):.1f}"
-    plot_images(positions, new[name], "black", ax=ax, size=0, image_size=0.09, title=title)
+    plot_images(positions, new[name], "black", ax=ax, size=0, image_size=0.12, title=title)
+
+
+fig, axes = plt.subplots(1, 2, figsize=(7, 3.9), layout="constrained")
+for name, ax in zip(["unseen digits", "noise"], axes, strict=True):
+    draw(name, ax)
 
 # %%
-# The colored dots are the training digits. Unseen digits land among digits of their kind. Noise and
-# inverted images land between or inside the groups, and nothing about these places is unusual. So
-# the position on a map does not show whether a row belongs there.
+# The colored dots are the training digits. Unseen digits land among digits of their kind. Noise
+# lands between or inside the groups, and nothing about these places is unusual. The other kinds:
+
+fig, axes = plt.subplots(2, 2, figsize=(7, 7.6), layout="constrained")
+for name, ax in zip(list(new)[2:], axes.flat, strict=True):
+    draw(name, ax)
+
+# %%
+# Inverted images, too, are at places where nothing is unusual. So the position on a map does not
+# tell whether a row belongs there.
 #
 # Novelty is measured in the data: it is the distance of a row from the nearest training rows,
 # relative to their spacing. 1 is typical, and only 1 % of the training rows exceed 2.

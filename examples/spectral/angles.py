@@ -72,7 +72,6 @@ _ = plot_embedding(conformal, conformal.scales_, ax=ax, color_label="local scale
 plt.show()
 
 # %%
-# Use a conformal map for surfaces that cannot be flattened. A rolled sheet can be flattened, and a
-# map that keeps distances is better for it:
-# :ref:`sphx_glr_gallery_spectral_unfolding_with_a_proof.py`. :doc:`/unfolding` has the angles for
-# more surfaces and the proof of optimality.
+# Use a conformal map for surfaces that cannot be flattened; for a rolled sheet, which can be, a
+# map that keeps distances is better: :ref:`sphx_glr_gallery_spectral_unfolding_with_a_proof.py`.
+# :doc:`/unfolding` has the angles for more surfaces, and a certificate that the optimum was found.

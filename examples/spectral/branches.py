@@ -70,6 +70,6 @@ _ = ax.legend()
 plt.show()
 
 # %%
-# The start has to be known. Pseudotime from a late cell would run backwards. :doc:`/choosing` has
-# the details, and :doc:`/anndata` is about single cells in an AnnData. If the branches are separate
-# in the graph, see :ref:`sphx_glr_gallery_spectral_pieces.py`.
+# The start has to be known; pseudotime from a late cell would run backwards. :doc:`/choosing`
+# has the details, and :doc:`/anndata` has diffusion coordinates of single cells in an AnnData. If
+# the branches are separate in the graph, see :ref:`sphx_glr_gallery_spectral_pieces.py`.

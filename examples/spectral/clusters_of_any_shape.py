@@ -31,7 +31,6 @@ data = {
 # off. The number is the adjusted Rand index: 1 if the clusters are the true groups, 0 if they are
 # arbitrary.
 
-warnings.simplefilter("ignore", NoveltyWarning)
 fig, axes = plt.subplots(2, 3, figsize=(10, 6.4), layout="constrained")
 for column, (name, (X, truth, k)) in zip(axes.T, data.items(), strict=True):
     low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
@@ -39,7 +38,8 @@ for column, (name, (X, truth, k)) in zip(axes.T, data.items(), strict=True):
     models = KMeans(k, n_init=10, random_state=0), SpectralClustering(k, random_state=0)
     for ax, model in zip(column, models, strict=True):
         clusters = model.fit_predict(X)
-        regions = model.predict(places.reshape(-1, 2)).reshape(150, 150)
+        with warnings.catch_warnings(action="ignore", category=NoveltyWarning):
+            regions = model.predict(places.reshape(-1, 2)).reshape(150, 150)
         ax.pcolormesh(*places.T, regions.T, cmap="tab10", vmin=0, vmax=9, alpha=0.3)
         ax.scatter(*X.T, c=clusters, cmap="tab10", vmin=0, vmax=9, s=8)
         score = adjusted_rand_score(truth, clusters)
@@ -55,8 +55,7 @@ X_new, groups_new = make_moons(1000, noise=0.06, random_state=1)
 print(f"agreement on 1000 new points: {adjusted_rand_score(groups_new, model.predict(X_new)):.2f}")
 
 # %%
-# The number of clusters has to be given. A gap in the graph must separate the groups: where they
-# touch, as two of the stretched groups do, a few points are assigned to the wrong one.
-# :doc:`/concepts/spectral-problems` compares the methods.
-# :ref:`sphx_glr_gallery_spectral_pieces.py` shows what a graph in several pieces does to other
-# methods.
+# The number of clusters has to be given, and the groups must be separated by a gap in the graph:
+# where they touch, as two of the stretched groups do, a few points are assigned to the wrong
+# one. :doc:`/choose/index` says when to prefer another method; what a graph in several pieces does
+# to other methods is in :ref:`sphx_glr_gallery_spectral_pieces.py`.

@@ -26,12 +26,18 @@ noisy = test + np.random.default_rng(0).normal(0, 0.4, test.shape)
 # off. The kernel is wider than by default, and the regression of the inverse is strongly smoothed
 # (``alpha``). Both values were tried out on another sample of digits.
 
-warnings.simplefilter("ignore", NoveltyWarning)
+
+def denoise(model):
+    """Map the noisy digits to the coordinates of the clean ones and back."""
+    model.fit(clean)
+    with warnings.catch_warnings(action="ignore", category=NoveltyWarning):
+        return model.inverse_transform(model.transform(noisy))
+
+
 models = {"PCA": PCA(32), "Kernel PCA": KernelPCA(64, gamma=0.005, alpha=0.5)}
 images = {"clean": test, "noisy": noisy}
 for name, model in models.items():
-    model.fit(clean)
-    images[name] = model.inverse_transform(model.transform(noisy))
+    images[name] = denoise(model)
 
 fig, axes = plt.subplots(4, 1, figsize=(9, 4), layout="constrained")
 for ax, (name, rows) in zip(axes, images.items(), strict=True):
@@ -51,10 +57,7 @@ candidates = {
 }
 fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for name, models in candidates.items():
-    error = []
-    for model in models:
-        cleaned = model.fit(clean).inverse_transform(model.transform(noisy))
-        error.append(np.sqrt(np.mean((cleaned - test) ** 2)))
+    error = [np.sqrt(np.mean((denoise(model) - test) ** 2)) for model in models]
     ax.plot(sizes, error, "o-", label=name)
     print(name, np.round(error, 3))
 ax.axhline(0.4, color="gray", ls="--", label="noisy digits")

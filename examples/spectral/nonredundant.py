@@ -62,7 +62,7 @@ print(f"correlation of the second non-redundant coordinate with the width: {abs(
 plt.show()
 
 # %%
-# If a spectral map is a thin curve, look at ``unpredictability`` before you conclude that the data
-# have one dimension. :doc:`/concepts/nonredundant` explains where the repetition comes from and
-# when to use which criterion. :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` counts the
+# If a spectral map is a thin curve, look at ``unpredictability`` before you conclude that the
+# data have one dimension. :doc:`/concepts/nonredundant` explains where the repetition comes from
+# and when to use which criterion. :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` counts the
 # dimensions.

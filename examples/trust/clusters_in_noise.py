@@ -66,6 +66,7 @@ _ = axes[0].set_ylabel("number of points")
 plt.show()
 
 # %%
-# Before you name a group, map shuffled columns with the same settings. If that map looks similar,
-# the groups come from the method. :doc:`/trust` describes both checks. Groups that are real may
-# still be at arbitrary places: :ref:`sphx_glr_gallery_trust_distances_between_clusters.py`.
+# Before you name a group, map shuffled columns with the same settings: if that looks similar,
+# the groups come from the method. :doc:`/trust` describes stability and trustworthiness. Groups
+# that are real may still be at arbitrary places:
+# :ref:`sphx_glr_gallery_trust_distances_between_clusters.py`.

@@ -57,5 +57,5 @@ for name, Y in {"data": X, **maps}.items():
 # between A and B have the same distances as those between B and C.
 #
 # Read groups from t-SNE, and sizes and distances from PCA or MDS. :doc:`/iterative` compares the
-# iterative methods, :doc:`/trust` explains the diagram, and
+# iterative methods, :doc:`/trust` lists the metrics of distances, and
 # :ref:`sphx_glr_gallery_trust_where_to_trust.py` is about single points.

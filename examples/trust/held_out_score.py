@@ -37,14 +37,15 @@ def fewest_coordinates(results, tolerance=0.01):
     return int(np.where(n_components == fewest, score, -np.inf).argmax())
 
 
-warnings.simplefilter("ignore", ManifoldryWarning)
 neighbors = [4, 6, 8, 12, 20, 30, 40]
 search = GridSearchCV(
     Isomap(),
     {"n_components": [1, 2, 3], "n_neighbors": neighbors},
     cv=KFold(3, shuffle=True, random_state=0),
     refit=fewest_coordinates,
-).fit(X)
+)
+with warnings.catch_warnings(action="ignore", category=ManifoldryWarning):
+    search.fit(X)
 scores = search.cv_results_["mean_test_score"].reshape(3, -1)
 
 # %%
@@ -66,7 +67,8 @@ axes["left"].plot(
 )
 axes["left"].set(xlabel="neighbors", ylabel="held-out score")
 axes["left"].legend(fontsize=8)
-greedy = Isomap(3, n_neighbors=neighbors[best[1]]).fit(X)
+with warnings.catch_warnings(action="ignore", category=ManifoldryWarning):
+    greedy = Isomap(3, n_neighbors=neighbors[best[1]]).fit(X)
 plot_embedding(
     greedy.embedding_[:, :2], truth[:, 0], ax=axes["top"], title="Best score", legend=False
 )

@@ -2,9 +2,9 @@
 An embedding inside a pipeline
 ==============================
 
-You want coordinates as features, not as a picture. A scaler, an embedding and a classifier form one
-estimator. A grid search chooses the number of coordinates by the accuracy on unseen digits. Two
-coordinates turn out to be too few.
+For anyone who wants the coordinates as features, not as a picture. An embedding and a classifier
+form one estimator, and a grid search chooses the number of coordinates by accuracy on unseen
+digits. Two coordinates are too few for that.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +12,6 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
 
 from manifoldry import PCA, LaplacianEigenmaps
 from manifoldry.plotting import plot_embedding
@@ -22,8 +21,9 @@ X, y = load_digits(return_X_y=True, as_frame=True)
 # %%
 # The name of a parameter begins with the name of its step, as always in scikit-learn. In every
 # fold, the embedding is fitted to the training part only, and ``transform`` places the rest. The
-# folds are shuffled, because rows that follow each other in this table are alike. Without
-# shuffling, ``transform`` warns that the held-out digits are unlike the others.
+# folds are shuffled: rows that follow each other in this table are alike, and without shuffling
+# ``transform`` warns that the held-out digits are unlike the others. Pixels share a unit, so they
+# are not scaled; columns of different units need a scaler as first step.
 
 sizes = [1, 2, 3, 4, 6, 8, 12, 16]
 folds = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -31,15 +31,15 @@ classifier = KNeighborsClassifier(5)
 searches = {}
 for embedding in (PCA(), LaplacianEigenmaps()):
     name = type(embedding).__name__
-    pipeline = make_pipeline(MinMaxScaler(), embedding, classifier)
+    pipeline = make_pipeline(embedding, classifier)
     pipeline.set_output(transform="pandas")
     grid = {f"{name.lower()}__n_components": sizes}
     searches[name] = GridSearchCV(pipeline, grid, cv=folds).fit(X, y)
-pixels = cross_val_score(make_pipeline(MinMaxScaler(), classifier), X, y, cv=folds).mean()
+pixels = cross_val_score(classifier, X, y, cv=folds).mean()
 
 # %%
-# Laplacian eigenmaps need fewer coordinates than PCA for the same accuracy. The maps show what a
-# third and a fourth coordinate add: they separate digits that overlap in the first two.
+# Up to eight coordinates, Laplacian eigenmaps classify better than PCA with as many. The maps show
+# what a third and a fourth coordinate add: they separate digits that overlap in the first two.
 
 best = searches["LaplacianEigenmaps"].best_estimator_
 coordinates = best[:-1].transform(X)
@@ -65,7 +65,8 @@ print(f"all pixels: {pixels:.3f}")
 print(coordinates.iloc[:3, :3].round(3))
 
 # %%
-# A nonlinear embedding is worth it if you need few coordinates: three of them classify better than
-# six principal components. If you can use 16 coordinates, PCA is as good and simpler.
-# :doc:`/choosing` is about data with few labels, and
-# :ref:`sphx_glr_gallery_trust_held_out_score.py` chooses the number of coordinates without labels.
+# A nonlinear embedding pays off if coordinates must be few: three of them classify better than
+# six principal components. If you can afford 16, PCA is as good and simpler. For data with few
+# labels see :doc:`/choosing`; to choose the number without labels,
+# :ref:`sphx_glr_gallery_trust_held_out_score.py`; to scale columns,
+# :ref:`sphx_glr_gallery_first_maps_columns_with_units.py`.
