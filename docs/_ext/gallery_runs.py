@@ -105,9 +105,10 @@ PICTURES = Path(__file__).parent.parent / "images" / "gallery"
 
 
 def forget_warning_filters(gallery_conf, script):
-    """Let every example begin with the filters of a fresh process."""
+    """Let every example begin with the filters of a fresh process, and print warnings in short."""
     warnings.resetwarnings()
     warnings.simplefilter("default")
+    warnings.formatwarning = lambda message, category, *_: f"{category.__name__}: {message}\n"
 
 
 class ReadingOrder:
