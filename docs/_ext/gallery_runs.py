@@ -107,7 +107,8 @@ PICTURES = Path(__file__).parent.parent / "images" / "gallery"
 def forget_warning_filters(gallery_conf, script):
     """Let every example begin with the filters of a fresh process, and print warnings in short."""
     warnings.resetwarnings()
-    warnings.simplefilter("default")
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)
     warnings.formatwarning = lambda message, category, *_: f"{category.__name__}: {message}\n"
 
 
