@@ -21,6 +21,7 @@ from manifoldry.metrics.pair import (
     describe_data,
     sample_points,
 )
+from manifoldry.metrics.pipelines import StepsBefore, last_step
 from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.metrics.procrustes import procrustes
 from manifoldry.metrics.shepard import Shepard, shepard_of
@@ -256,6 +257,7 @@ def assess(
     (500,)
     """
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
+    model = last_step(embedding)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
     # Before the metrics, which take much longer than a check.
     codes = None if labels is None else check_labels(pair, labels_of(labels, X, embedding))
@@ -264,7 +266,7 @@ def assess(
     embeddings = [each.embedding_distances for each in (pair, pca) if each is not None]
     own, *others = compare_ranks(pair, embeddings, points, k)
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
-    metrics = metrics_of(pair, own, diagram, distortion, embedding)
+    metrics = metrics_of(pair, own, diagram, distortion, model)
     if codes is not None:
         metrics |= label_metrics(pair, k, codes)
     novelty = None if X_new is None else _novelty(embedding, X_new)
@@ -285,9 +287,9 @@ def assess(
         distortion,
         k,
         pair,
-        describe_data(X, pair),
+        describe_data(X, pair, embedding),
         novelty=novelty,
-        has_neighbors=takes_n_neighbors(embedding),
+        has_neighbors=takes_n_neighbors(model),
         is_pca=pca is not None and procrustes(pca.Y, pair.Y).error < _SAME,
     )
 
@@ -371,9 +373,10 @@ def label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str,
 
 
 def _novelty(embedding: Any, X_new: Any) -> Array:
-    if not hasattr(embedding, "novelty"):
+    model = last_step(embedding)
+    if not hasattr(model, "novelty"):
         raise TypeError(
             "X_new needs a fitted estimator of manifoldry as embedding, to compare new rows with "
-            f"its training data, not a {type(embedding).__name__}; pass it, or omit X_new"
+            f"its training data, not a {type(model).__name__}; pass it, or omit X_new"
         )
-    return np.asarray(embedding.novelty(X_new))
+    return np.asarray(model.novelty(StepsBefore.of(embedding).transform(X_new)))
