@@ -79,6 +79,8 @@ class Assessment:
     is_pca : bool
         Whether the embedding is that of PCA, up to rotation and scale; then nothing is written
         about a comparison of the two.
+    largest_label : float or None
+        Fraction of the points with the most frequent label; None without labels.
 
     See Also
     --------
@@ -112,6 +114,7 @@ class Assessment:
     novelty: Array | None = None
     has_neighbors: bool = False
     is_pca: bool = False
+    largest_label: float | None = None
 
     @property
     def embedding(self) -> Array:
@@ -146,6 +149,7 @@ class Assessment:
                 self.dominated_coordinates,
                 self.has_neighbors,
                 self.new_rows_differ,
+                self.largest_label,
                 self.thresholds,
             )
         )
@@ -291,6 +295,7 @@ def assess(
         novelty=novelty,
         has_neighbors=takes_n_neighbors(model),
         is_pca=pca is not None and procrustes(pca.Y, pair.Y).error < _SAME,
+        largest_label=None if codes is None else float(np.bincount(codes).max() / pair.n),
     )
 
 
