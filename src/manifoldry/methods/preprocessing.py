@@ -76,11 +76,12 @@ class Preprocessing:
         """
         if self.scale is not None or self.log1p or sparse.issparse(X):
             return
-        fraction = half_fraction(known_column_fractions(X))
-        if fraction < Consensus.min_half_fraction:
+        fractions = known_column_fractions(X)
+        half, varying = half_fraction(fractions), np.count_nonzero(fractions)
+        if half < Consensus.min_half_fraction:
             note(
-                f"half of the columns have {fraction:.1g} of the variance, so distances hardly "
-                "depend on them; if their units differ, standardize them with --scale (scale=True)"
+                f"{varying // 2} of {varying} columns have {half:.1g} of the variance, so distances "
+                "hardly depend on them; if units differ, standardize with --scale (scale=True)"
             )
 
     def fit(self, X: Any, note: Callable[[str], None]) -> tuple[list[tuple[str, Any]], Any]:
