@@ -252,8 +252,8 @@ def test_columns_that_hardly_vary_are_noted(run, folder):
     (folder / "units.csv").write_text("\n".join(rows(values)))
     fraction = values[:, 2:].var(axis=0).sum() / values.var(axis=0).sum()
     note = (
-        f"2 of 4 columns have {fraction:.1g} of the variance, so distances hardly depend on them; "
-        "if units differ, standardize with --scale (scale=True)"
+        f"2 of 4 columns together have {fraction:.1g} of the variance, so distances hardly depend "
+        "on them; if units differ, standardize with --scale (scale=True)"
     )
     embed = "embed", "units.csv", "-m", "pca", *ONLY_MAP
     compare = "compare", "units.csv", "-m", "pca", "--no-picture"

@@ -80,8 +80,9 @@ class Preprocessing:
         half, varying = half_fraction(fractions), np.count_nonzero(fractions)
         if half < Consensus.min_half_fraction:
             note(
-                f"{varying // 2} of {varying} columns have {half:.1g} of the variance, so distances "
-                "hardly depend on them; if units differ, standardize with --scale (scale=True)"
+                f"{varying // 2} of {varying} columns together have {half:.1g} of the variance, so "
+                "distances hardly depend on them; if units differ, standardize with --scale "
+                "(scale=True)"
             )
 
     def fit(self, X: Any, note: Callable[[str], None]) -> tuple[list[tuple[str, Any]], Any]:
