@@ -152,6 +152,20 @@ def test_inverse_needs_the_coordinates(run, folder):
     assert "3 columns of numbers, but the map of this model has 2" in err[-1]
 
 
+@pytest.mark.parametrize("names", ["pca0,pca1", "embedding0,embedding1"])
+def test_inverse_knows_the_coordinates_of_a_model_saved_in_python(run, folder, names):
+    model = manifoldry.PCA(2).fit(X)
+    manifoldry.save(model, "own.model")
+    # The first column is numbers, not row names; the last has no bearing on the positions.
+    (folder / "z.csv").write_text(f"batch,{names},score\n7,1,0,\n7,2,0,5\n8,2,1,6\n")
+    run("inverse", "own.model", "z.csv", "-o", "back.csv")
+    expected = model.inverse_transform(np.array([[1.0, 0.0], [2.0, 0.0], [2.0, 1.0]]))
+    np.testing.assert_allclose(read_table("back.csv").X[:, :4], expected)
+    (folder / "z.csv").write_text(f"{names}\n1,0\n2,\n")
+    _, err = run("inverse", "own.model", "z.csv", code=1)
+    assert "a coordinate of row 2 is missing or infinite; leave out such rows" in err[-1]
+
+
 def test_compare_methods_and_maps(run, folder):
     np.savetxt("mine.csv", X[:, :2], delimiter=",", header="u,v", comments="")
     arguments = ["-m", "pca", "-m", "isomap", "--map", "mine.csv"]
@@ -230,6 +244,25 @@ def test_columns_of_other_units_are_standardized(run, folder):
     assert np.allclose(kept, manifoldry.PCA(2).fit_transform(X * [1000, 1, 1, 1]))
     _, err = run("embed", "iris.csv", "-m", "pca", *ONLY_MAP)
     assert not any("of the variance" in line for line in err)
+
+
+def test_columns_that_hardly_vary_are_noted(run, folder):
+    """None has most of the variance, so nothing is decided, but half of them have no weight."""
+    values = X * [100, 200, 1, 1]
+    (folder / "units.csv").write_text("\n".join(rows(values)))
+    fraction = values[:, 2:].var(axis=0).sum() / values.var(axis=0).sum()
+    note = (
+        f"2 of 4 columns together have {fraction:.1g} of the variance, so distances hardly depend "
+        "on them; if units differ, standardize with --scale (scale=True)"
+    )
+    embed = "embed", "units.csv", "-m", "pca", *ONLY_MAP
+    compare = "compare", "units.csv", "-m", "pca", "--no-picture"
+    for command in embed, compare:
+        assert [line for line in run(*command)[1] if "variance" in line] == [note]
+        for option in "--scale", "--no-scale", "--log1p":
+            assert not any("variance" in line for line in run(*command, option)[1])
+    np.save("units.npy", values)  # columns need no names
+    assert note in run("embed", "units.npy", *embed[2:])[1]
 
 
 def test_distances_are_assessed_as_distances(run, folder):

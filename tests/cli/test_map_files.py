@@ -148,3 +148,45 @@ def test_distances_are_not_standardized_to_assess_a_map(run, folder):
     assert found == pytest.approx({name: float(value) for name, value in plain.items()})
     _, err = run("assess", "distances.csv", "map.csv", "--metric", "precomputed", "--scale", code=2)
     assert "--scale cannot be applied to distances" in err[-1]
+
+
+def judged(lines):
+    return [line for line in lines if "judged by the data" in line]
+
+
+def test_maps_are_judged_by_the_data_that_they_show(run, folder):
+    assert judged(run(*EMBED, "--pca", "3", "--scale")[1]) == []
+    as_they_are, warning = judged(run(*ASSESS)[1])
+    assert as_they_are == "the map is judged by the data as they are"
+    assert warning == (
+        "manifoldry: warning: map.csv is a map of the data after --scale --pca 3, as map.run.toml "
+        "says, but is judged by the data as they are, so the values are not about what it shows; "
+        "pass --scale --pca 3"
+    )
+    same = "the map is judged by the data after --scale --pca 3"
+    assert judged(run(*ASSESS, "--scale", "--pca", "3")[1]) == [same]
+    compare = "compare", "data.csv", "--label", "digit", "--map", "map.csv", "--no-picture"
+    assert judged(run(*compare)[1]) == [as_they_are, warning]
+    assert judged(run("compare", "data.csv", "-m", "pca", "--no-picture")[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "judging", "remedy"),
+    [
+        ([], ["--scale"], "pass --no-scale"),
+        ([], ["--pca", "2"], "leave out --pca 2"),
+        (["--impute", "mean"], ["--impute", "median"], "pass --impute mean"),
+        (["--pca", "3"], ["--scale", "--pca", "3"], "pass --pca 3 --no-scale"),
+    ],
+)
+def test_options_that_judge_a_map_as_it_was_made(run, made, judging, remedy):
+    run(*EMBED, *made)
+    assert judged(run(*ASSESS, *judging)[1])[-1].endswith(f"what it shows; {remedy}")
+
+
+def test_run_files_of_other_outputs_say_nothing_about_a_map(run, folder):
+    run(*EMBED, "--scale")
+    (folder / "map.run.toml").rename(folder / "map-embed.run.toml")
+    assert len(judged(run(*ASSESS)[1])) == 2  # its name if a run file of another command was there
+    (folder / "map.csv").rename(folder / "map.txt")
+    assert len(judged(run("assess", "data.csv", "map.txt", "--label", "digit")[1])) == 1

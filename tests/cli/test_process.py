@@ -147,7 +147,7 @@ def test_broken_and_unusual_files(tmp_path):
     rows = [",".join(str(i * j % 7) for j in range(10_000)) for i in range(4)]
     (tmp_path / "wide.csv").write_text("\n".join([names, *rows]))
     (tmp_path / "latin.csv").write_bytes("größe".encode("cp1252") + DATA[1:].encode())
-    options = ["-m", "pca", "--no-assess", "--no-picture", "--no-model"]
+    options = ["-m", "pca", "--no-scale", "--no-assess", "--no-picture", "--no-model"]
     broken = [["embed", name, *options, "-o", "map.csv"] for name in messages]
     broken += [["embed", "data.csv", *options, "-o", "data.csv/map.csv"]]  # no folder
     unusual = [["embed", name, *options] for name in ("wide.csv", "latin.csv")]

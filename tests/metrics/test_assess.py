@@ -102,6 +102,39 @@ def test_frames_of_different_order_are_refused():
     assert assess(frame, shuffled.loc[frame.index]).metrics == assess(X, Y).metrics
 
 
+def test_labels_that_no_map_separates_are_called_so():
+    rng = np.random.default_rng(1)
+    by_chance = rng.integers(4, size=150)
+    found = assess(X, Y, by_chance)
+    largest = np.bincount(by_chance).max() / 150
+    assert found.largest_label == pytest.approx(largest)
+    accuracies = [found.metrics[f"label_accuracy{end}"] for end in ("", "_in_data")]
+    said = (
+        "Labels are not clearly separated, neither in this embedding nor in the data: label "
+        f"accuracy {accuracies[0]:.2f}, {accuracies[1]:.2f} in the data, and {largest:.2f} of the "
+        "points have the most frequent label."
+    )
+    assert said in found.summary
+    # Nine in ten by naming the most frequent label alone.
+    rare = np.arange(150) % 10 == 0
+    assert assess(X, Y, rare).metrics["label_accuracy"] > 0.85
+    assert "Labels are not clearly separated, neither" in assess(X, Y, rare).summary
+
+
+def test_labels_that_a_map_does_not_separate():
+    rng = np.random.default_rng(0)
+    plane, floor = rng.uniform(0, 10, (200, 2)), np.arange(200) % 2
+    said = assess(np.column_stack([plane, 8 * floor]), plane, floor).summary
+    assert "Labels are not clearly separated in this embedding: label accuracy" in said
+    assert "1.00 in the data, and 0.50 of the points have the most frequent label." in said
+    # A rare label that the map finds is separated, although few points are left for that.
+    rare = np.arange(200) < 12
+    far = plane + 100 * rare[:, None]
+    found = assess(np.column_stack([far, floor]), far, rare)
+    assert found.largest_label == 0.94
+    assert "Labels are separated as well as in the data" in found.summary
+
+
 @pytest.mark.parametrize("labels", [np.zeros(150), np.arange(150), X[:, 0] + np.arange(150)])
 def test_labels_that_are_not_groups_are_refused(labels):
     with pytest.raises(ValueError, match="but must have 2 to 75"):

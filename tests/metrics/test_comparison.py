@@ -92,15 +92,23 @@ def test_estimators_of_scikit_learn():
     maps = {
         "isomap": SklearnIsomap(),
         "pca": sklearn.decomposition.PCA(2).fit(X),  # it has no embedding_
-        "pipeline": make_pipeline(StandardScaler(), sklearn.decomposition.PCA(2)),
+        "pipeline": make_pipeline("passthrough", sklearn.decomposition.PCA(2)),
         "ours": PCA(2),
     }
     result = compare(X, maps)
-    assert result.metrics["pca"]["stress"] == pytest.approx(result.metrics["ours"]["stress"])
-    expected = assess(
-        X, make_pipeline(StandardScaler(), sklearn.decomposition.PCA(2)).fit_transform(X)
-    )
-    assert result.metrics["pipeline"]["stress"] == expected.metrics["stress"]
+    for name in ("pca", "pipeline"):
+        assert result.metrics[name]["stress"] == pytest.approx(result.metrics["ours"]["stress"])
+
+
+@pytest.mark.parametrize("fit", [True, False])
+def test_pipelines_that_change_the_data_are_refused(fit):
+    pipeline = make_pipeline(StandardScaler(), Isomap(2))
+    pipeline = pipeline.fit(X) if fit else pipeline
+    with pytest.raises(ValueError, match=r"embeddings\['scaled'\]: .*\(by 'standardscaler'\)"):
+        compare(X, {"pca": PCA(2), "scaled": pipeline})
+    remedy = compare(pipeline[:-1].fit_transform(X), {"scaled": pipeline[-1]})
+    expected = assess(X, pipeline.fit(X)).metrics
+    assert remedy.metrics["scaled"]["stress"] == pytest.approx(expected["stress"])
 
 
 def test_points_that_one_embedding_leaves_out_are_left_out_of_all():

@@ -260,7 +260,8 @@ X : array, sparse matrix or frame of shape (n_samples, n_features), NeighborGrap
     "compared_embedding": """\
 embedding : array of shape (n_samples, n_components), fitted estimator, or str
     The embedding, made by any package, or its key in an AnnData's ``obsm``. Rows of NaN are
-    points that were not embedded.""",
+    points that were not embedded. That of a fitted pipeline is compared with the data that its
+    last step sees: the steps before are applied to `X`.""",
     "data_metric": """\
 metric : str or callable, default="euclidean"
     Metric of the distances in the data; ``"precomputed"`` if `X` is a distance matrix.""",

@@ -345,8 +345,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Return for each coordinate the fraction that the preceding coordinates cannot predict.
 
         0 means that a coordinate is a function of those before it, 1 that it is unrelated to them;
-        see :func:`manifoldry.metrics.unpredictability`. If some values are near 0, wrap this
-        estimator in :class:`~manifoldry.NonRedundant`.
+        see :func:`manifoldry.metrics.unpredictability`. If some values of a spectral estimator are
+        near 0, wrap it in :class:`~manifoldry.NonRedundant`. Coordinates of iterative estimators,
+        such as t-SNE, are computed together and have no order, and they cannot be wrapped.
 
         Returns
         -------

@@ -13,6 +13,7 @@ from manifoldry import assess, compare, estimate_dimension
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.cli.inputs import check_output, output_path, read_prepared
+from manifoldry.cli.judged_data import note_preprocessing
 from manifoldry.cli.map_files import read_map
 from manifoldry.cli.methods import fit_components, make_estimators
 from manifoldry.cli.picture import PICTURE_FORMATS, draw_comparison
@@ -43,6 +44,8 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
         embeddings |= {file.stem: read_map(file, read.table, params, console) for file in maps}
         if len(embeddings) < len(names) + len(maps):
             raise UsageError("methods and files of maps must have different names to be compared")
+        if maps:
+            note_preprocessing(maps, read, params, console)
         metric = params["metric"] or common_metric(estimators, console.note)
         labels = class_labels(read.table, console.note)
         sample = assessed_rows(read.table.n, console.note)
@@ -65,6 +68,7 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
         check_output(ctx.params, data, TABLE_FORMATS)
         read = read_prepared(data, ctx.params, console)
         embedding = read_map(map_file, read.table, ctx.params, console)
+        note_preprocessing([map_file], read, ctx.params, console)
         labels = class_labels(read.table, console.note)
         sample = assessed_rows(read.table.n, console.note)
         with console.working("assessing the map"):

@@ -94,7 +94,10 @@ def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> Pr
     table = read_input(path, params, console, missing=params["impute"] is not None)
     are_pairs = table.is_graph or _declares_pairs(params)
     names = None if are_pairs else table.names
-    steps = Preprocessing.of(params).decided(table.X, names, console.note)
+    asked = Preprocessing.of(params)
+    steps = asked.decided(table.X, names, console.note)
+    if not (are_pairs or steps.scale):
+        asked.note_uneven_columns(table.X, console.note)
     return PreparedData(path, table, *steps.fit(table.X, console.note))
 
 

@@ -18,6 +18,7 @@ from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, load, read_info, write_map, write_table
 from manifoldry.io.table import Column
 from manifoldry.io.write import MAP_FORMATS, TABLE_FORMATS
+from manifoldry.methods.catalog import METHODS
 
 
 def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:
@@ -75,15 +76,25 @@ def _positions(
     ctx: typer.Context, path: Path, model: Any, training: dict[str, Any], console: Console
 ) -> Table:
     """The coordinates in a file: the columns that a map of this model has, or all numbers."""
-    count = int(divided(model)[1].embedding_.shape[1])
-    table: Table = read_input(path, ctx.params, console)
-    usual = coordinate_names(str(training.get("method", "embedding")), count)
-    if set(usual) <= set(table.names or ()):
-        table = with_columns(table, usual)
+    last = divided(model)[1]
+    count = int(last.embedding_.shape[1])
+    table: Table = read_input(path, ctx.params, console, missing=True)
+    of_class = (method.key for method in METHODS if method.class_name == type(last).__name__)
+    for name in (training.get("method"), *of_class, "embedding"):
+        usual = coordinate_names(str(name), count)
+        if set(usual) <= set(table.names or ()):
+            table = with_columns(table, usual)
+            break
     if table.X.shape[1] != count:
         raise DataFileError(
             f"{path} has {table.X.shape[1]} columns of numbers, but the map of this model has "
             f"{count} coordinates; name them with --columns"
+        )
+    broken = np.flatnonzero(~np.isfinite(table.X).all(axis=1))
+    if len(broken):
+        raise DataFileError(
+            f"{path}: a coordinate of {table.row_name(int(broken[0]))} is missing or infinite; "
+            "leave out such rows"
         )
     return table
 

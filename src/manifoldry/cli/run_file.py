@@ -91,11 +91,27 @@ def _free_path(output: Path, command: str) -> Path:
     return next(path for path in paths if not path.exists() or _command_of(path) == command)
 
 
+def run_of_output(output: Path, command: str) -> tuple[Path | None, dict[str, Any]]:
+    """The run file beside the output of a command, and its options; None if there is none."""
+    for added in ("", f"-{command}"):
+        path = output.with_name(f"{output.stem}{added}.run.toml")
+        options = _options_of(path)
+        written = Path(str(options.get("output", ""))).name
+        if options.get("command") == command and written == output.name:
+            return path, options
+    return None, {}
+
+
 def _command_of(path: Path) -> Any:
+    return _options_of(path).get("command")
+
+
+def _options_of(path: Path) -> dict[str, Any]:
+    """The options in a run file; none if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8")).get("command")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return None
+        return {}
 
 
 def _check_command(ctx: typer.Context, path: Path, options: dict[str, Any]) -> None:

@@ -64,7 +64,21 @@ class ColumnChoice:
     unnamed: bool = False
 
     def apply(self, table: pa.Table, file: str) -> Table:
-        """Split the columns of an arrow table; `file` is its name, for messages."""
+        """Split the columns of an Arrow table into features, row names and labels.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            The columns.
+        file : str
+            Name of the file, for messages.
+
+        Returns
+        -------
+        Table
+            The features as numbers, the row names and the labels, with notes on what was
+            recognized or left out.
+        """
         present = unique_names(table.column_names)
         columns = {n: _plain(c) for n, c in zip(present, table.columns, strict=True)}
         named = (*(self.features or ()), *self.labels, *self.drop, *_given(self.id))
@@ -98,9 +112,19 @@ class ColumnChoice:
         )
 
     def apply_to_array(self, table: Table, file: str) -> Table:
-        """Choose among the columns of an array in a `table`, which have names or none.
+        """Choose among the columns of an array, which have names or none.
 
-        `file` is its name, for messages.
+        Parameters
+        ----------
+        table : Table
+            The array, and its labels.
+        file : str
+            Name of the file, for messages.
+
+        Returns
+        -------
+        Table
+            The table with the chosen features and labels.
         """
         if not (self.features or self.labels or self.drop or self.id):
             return table
@@ -122,9 +146,16 @@ class ColumnChoice:
 
     @staticmethod
     def require_names(names: Sequence[str], present: Sequence[str], file: str) -> None:
-        """Raise DataFileError that suggests a name unless all `names` are among the `present` ones.
+        """Raise DataFileError that suggests a name unless all names are present.
 
-        `file` is the name of the file, for the message.
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns that are needed.
+        present : sequence of str
+            Names of the columns of the file.
+        file : str
+            Name of the file, for messages.
         """
         known = set(present)
         for name in names:

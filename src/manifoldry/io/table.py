@@ -96,11 +96,33 @@ class Table:
         return int(self.X.shape[0])
 
     def with_note(self, note: str) -> Table:
-        """The same table with one more `note`."""
+        """Return the same table with one more note.
+
+        Parameters
+        ----------
+        note : str
+            What was found or decided while reading.
+
+        Returns
+        -------
+        Table
+            A new table; the data are not copied.
+        """
         return replace(self, notes=(*self.notes, note))
 
     def row_name(self, i: int) -> str:
-        """The name of row `i`, or its number counted from one as a spreadsheet does."""
+        """Return the number of a row, counted from one as in a spreadsheet, and its name if known.
+
+        Parameters
+        ----------
+        i : int
+            The row, counted from zero.
+
+        Returns
+        -------
+        str
+            Such as ``"row 2 (b)"``, or ``"row 2"`` if rows have no names.
+        """
         return f"row {i + 1}" if self.ids is None else f"row {i + 1} ({self.ids[i]})"
 
 

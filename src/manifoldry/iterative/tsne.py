@@ -130,13 +130,16 @@ class TSNE(NeighborEmbedder):
 
     Examples
     --------
+    >>> from sklearn.datasets import load_digits
     >>> from manifoldry import TSNE
-    >>> from manifoldry.datasets import make_swiss_roll
-    >>> X, coordinates = make_swiss_roll(300, random_state=0)
-    >>> model = TSNE().fit(X)
+    >>> from manifoldry.metrics import knn_accuracy
+    >>> X, digit = load_digits(n_class=5, return_X_y=True)
+    >>> model = TSNE(perplexity=15, init="pca").fit(X[:300])
     >>> model.embedding_.shape
     (300, 2)
-    >>> model.transform(X[:3] + 0.01).shape
+    >>> knn_accuracy(model, digit[:300]) > 0.95  # images of a digit are neighbors
+    True
+    >>> model.transform(X[300:303]).shape
     (3, 2)
     """
 

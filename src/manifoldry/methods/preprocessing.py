@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from manifoldry.dimension.consensus import Consensus, known_column_fractions
+from manifoldry.dimension.consensus import Consensus, half_fraction, known_column_fractions
 
 _STRATEGIES = {"median": "median", "mean": "mean", "frequent": "most_frequent", "zero": "constant"}
 
@@ -68,6 +68,22 @@ class Preprocessing:
                 "differed, so columns are standardized; --no-scale (scale=False) keeps their units"
             )
         return replace(self, scale=bool(is_dominant))
+
+    def note_uneven_columns(self, X: Any, note: Callable[[str], None]) -> None:
+        """Say if half of the columns hardly vary compared with the others, unless `scale` is given.
+
+        It may be so on purpose, so nothing is changed. Logarithms keep their units, as above.
+        """
+        if self.scale is not None or self.log1p or sparse.issparse(X):
+            return
+        fractions = known_column_fractions(X)
+        half, varying = half_fraction(fractions), np.count_nonzero(fractions)
+        if half < Consensus.min_half_fraction:
+            note(
+                f"{varying // 2} of {varying} columns together have {half:.1g} of the variance, so "
+                "distances hardly depend on them; if units differ, standardize with --scale "
+                "(scale=True)"
+            )
 
     def fit(self, X: Any, note: Callable[[str], None]) -> tuple[list[tuple[str, Any]], Any]:
         """The fitted steps by name, and the data that they make."""

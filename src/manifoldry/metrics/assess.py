@@ -21,6 +21,7 @@ from manifoldry.metrics.pair import (
     describe_data,
     sample_points,
 )
+from manifoldry.metrics.pipelines import StepsBefore, last_step
 from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.metrics.procrustes import procrustes
 from manifoldry.metrics.shepard import Shepard, shepard_of
@@ -78,6 +79,8 @@ class Assessment:
     is_pca : bool
         Whether the embedding is that of PCA, up to rotation and scale; then nothing is written
         about a comparison of the two.
+    largest_label : float or None
+        Fraction of the points with the most frequent label; None without labels.
 
     See Also
     --------
@@ -111,6 +114,7 @@ class Assessment:
     novelty: Array | None = None
     has_neighbors: bool = False
     is_pca: bool = False
+    largest_label: float | None = None
 
     @property
     def embedding(self) -> Array:
@@ -145,6 +149,7 @@ class Assessment:
                 self.dominated_coordinates,
                 self.has_neighbors,
                 self.new_rows_differ,
+                self.largest_label,
                 self.thresholds,
             )
         )
@@ -256,6 +261,7 @@ def assess(
     (500,)
     """
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
+    model = last_step(embedding)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
     # Before the metrics, which take much longer than a check.
     codes = None if labels is None else check_labels(pair, labels_of(labels, X, embedding))
@@ -264,7 +270,7 @@ def assess(
     embeddings = [each.embedding_distances for each in (pair, pca) if each is not None]
     own, *others = compare_ranks(pair, embeddings, points, k)
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
-    metrics = metrics_of(pair, own, diagram, distortion, embedding)
+    metrics = metrics_of(pair, own, diagram, distortion, model)
     if codes is not None:
         metrics |= label_metrics(pair, k, codes)
     novelty = None if X_new is None else _novelty(embedding, X_new)
@@ -285,10 +291,11 @@ def assess(
         distortion,
         k,
         pair,
-        describe_data(X, pair),
+        describe_data(X, pair, embedding),
         novelty=novelty,
-        has_neighbors=takes_n_neighbors(embedding),
+        has_neighbors=takes_n_neighbors(model),
         is_pca=pca is not None and procrustes(pca.Y, pair.Y).error < _SAME,
+        largest_label=None if codes is None else float(np.bincount(codes).max() / pair.n),
     )
 
 
@@ -371,9 +378,10 @@ def label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str,
 
 
 def _novelty(embedding: Any, X_new: Any) -> Array:
-    if not hasattr(embedding, "novelty"):
+    model = last_step(embedding)
+    if not hasattr(model, "novelty"):
         raise TypeError(
             "X_new needs a fitted estimator of manifoldry as embedding, to compare new rows with "
-            f"its training data, not a {type(embedding).__name__}; pass it, or omit X_new"
+            f"its training data, not a {type(model).__name__}; pass it, or omit X_new"
         )
-    return np.asarray(embedding.novelty(X_new))
+    return np.asarray(model.novelty(StepsBefore.of(embedding).transform(X_new)))

@@ -18,6 +18,7 @@ from manifoldry.metrics.named_embeddings import (
     check_names,
     common_pairs,
     fit_all,
+    without_pipelines,
 )
 from manifoldry.metrics.pair import DataEmbeddingPair, describe_data, unpack_anndata
 from manifoldry.metrics.procrustes import procrustes
@@ -182,7 +183,9 @@ def compare(
     {compared_data_or_graph}
     embeddings : mapping of str to array or estimator
         The embeddings by name: arrays from any package, fitted estimators, or estimators that are
-        not fitted, of which a clone is fitted to X; keys of ``obsm`` if X is an AnnData.
+        not fitted, of which a clone is fitted to X; keys of ``obsm`` if X is an AnnData. All must
+        be of the same data, so a pipeline whose first steps change the data is refused: pass
+        ``pipeline[:-1].fit_transform(X)`` as X, with its last step, ``pipeline[-1]``.
     labels : array of shape (n_samples,), default=None
         Labels of the points, for the label accuracy and the colors of the plot.
     align_to : str, default=None
@@ -219,7 +222,9 @@ def compare(
     target = check_names(embeddings, align_to)
     data = unpack_anndata(X, None)[0]
     labels = None if labels is None else labels_of(labels, X, *embeddings.values())
-    given = {name: unpack_anndata(X, each)[1] for name, each in embeddings.items()}
+    given = without_pipelines(
+        {name: unpack_anndata(X, each)[1] for name, each in embeddings.items()}
+    )
     options = ComparisonOptions(n_neighbors, labels, sample, _seed(random_state))
     check_before_fits(data, given, metric, options)
     models, maps = fit_all(given, data)

@@ -16,6 +16,7 @@ from manifoldry.metrics.pair import (
     read_embedding,
     sample_points,
 )
+from manifoldry.metrics.pipelines import refuse_steps_before
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import read_rows
@@ -29,6 +30,15 @@ def check_names(embeddings: Any, align_to: str | None) -> str:
         names = ", ".join(map(repr, embeddings))
         raise ValueError(f"align_to={align_to!r} must be one of the embeddings: {names}")
     return next(iter(embeddings)) if align_to is None else align_to
+
+
+def without_pipelines(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the embeddings, with the last step in place of a pipeline that has no other."""
+    found = {}
+    for name, each in given.items():
+        with _naming(name):
+            found[name] = refuse_steps_before(each)
+    return found
 
 
 class ComparisonOptions(NamedTuple):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
+from manifoldry.metrics.pipelines import StepsBefore, last_step, seen_by_last_step
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.array_like import (
@@ -67,8 +68,11 @@ class DataEmbeddingPair:
     def of(
         cls, X: Any, embedding: Any, metric: Any = "euclidean", min_samples: int = 3
     ) -> "DataEmbeddingPair":
-        """Read data and embedding: arrays, a fitted estimator, or an AnnData and a key."""
-        X, embedding = unpack_anndata(X, embedding)
+        """Read data and embedding: arrays, a fitted estimator, or an AnnData and a key.
+
+        The embedding of a pipeline is compared with the data that its last step sees.
+        """
+        X, embedding = seen_by_last_step(*unpack_anndata(X, embedding), metric)
         Y = read_embedding(embedding)
         if isinstance(X, NeighborGraph):
             return cls._from_graph(X, Y, min_samples)
@@ -258,21 +262,24 @@ def unpack_anndata(X: Any, embedding: Any) -> tuple[Any, Any]:
     return X if annotated is None else array_like(X), embedding
 
 
-def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
-    """Short description of the data of a pair."""
+def describe_data(X: Any, pair: DataEmbeddingPair, embedding: Any = None) -> str:
+    """Short description of the data of a pair, made from X and the embedding that were passed."""
     if isinstance(pair.X, NeighborGraph):
         return "distances along a graph"
     if pair.precomputed:
         return "given distances"
+    before = StepsBefore.of(embedding)
+    after = f" after {before}" if before.steps else ""
     if annotated_of(X) is None:
-        return f"{pair.X.shape[1]} features"
+        return f"{pair.X.shape[1]} features{after}"
     kind = "layers" if is_layer(X) else "obsm"
     where = f"{kind}[{X[1]!r}]" if isinstance(X, tuple) else "X"
-    return f"{pair.X.shape[1]} features of {where}"
+    return f"{pair.X.shape[1]} features of {where}{after}"
 
 
 def read_embedding(embedding: Any) -> Array:
     """Embedding from an array or fitted estimator; rows of NaN, points not embedded, are kept."""
+    embedding = last_step(embedding)
     if hasattr(embedding, "fit") and not hasattr(embedding, "embedding_"):
         raise ValueError(_no_embedding(embedding))
     Y = getattr(embedding, "embedding_", embedding)

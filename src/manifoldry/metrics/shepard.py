@@ -64,7 +64,15 @@ class Shepard:
     def stress(self, scale: bool = True) -> Estimate:
         """Compute the stress √(Σ(d − δ)² / Σδ²) of distances d in the embedding and δ in the data.
 
-        With `scale`, for the embedding rescaled to minimize it; see :func:`stress`.
+        Parameters
+        ----------
+        scale : bool, default=True
+            Whether the embedding is rescaled to minimize it; see :func:`stress`.
+
+        Returns
+        -------
+        Estimate
+            The stress, with its confidence interval if pairs were sampled.
         """
         if scale:
             data, embedded = self._unitless

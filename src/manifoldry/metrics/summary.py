@@ -34,6 +34,10 @@ class SummaryThresholds:
         Anisotropy or magnification above this is described in words instead of a number.
     label_difference : float
         Smallest difference between the label accuracies of embedding and data to be mentioned.
+    label_separation : float
+        Labels count as clearly separated if their accuracy exceeds the fraction of points with the
+        most frequent label, which naming that label every time would reach, by at least this part
+        of what is left to 1, and its confidence interval lies above that fraction.
     smallest_gain : float
         Smallest difference to PCA, as a fraction of the neighbors, that counts.
     random_trustworthiness, random_area : float
@@ -52,6 +56,7 @@ class SummaryThresholds:
     magnification: float = 6.0
     largest_reported: float = 1e4
     label_difference: float = 0.05
+    label_separation: float = 0.05
     smallest_gain: float = 0.01
     random_trustworthiness: float = 0.6
     random_area: float = 0.02
@@ -76,6 +81,8 @@ class AssessmentResults(NamedTuple):
     """Whether the embedding is that of a model with the parameter n_neighbors."""
     new_rows_differ: bool | None
     """Whether many new rows are unlike the training data; None if there are none."""
+    largest_label: float | None
+    """Fraction of the points with the most frequent label; None without labels."""
     thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
 
 
@@ -236,17 +243,30 @@ def _shapes(results: AssessmentResults) -> Iterator[str]:
 
 
 def _labels(results: AssessmentResults) -> Iterator[str]:
-    if "label_accuracy" not in results.metrics:
+    if results.largest_label is None:
         return
     embedded, in_data = (results.metrics[f"label_accuracy{end}"] for end in ("", "_in_data"))
     compared = f"label accuracy {embedded:.2f}, {in_data:.2f} in the data"
     margin = results.thresholds.label_difference
-    if embedded.high < in_data.low - margin:
+    if not _is_separated(embedded, results.largest_label, results.thresholds):
+        also = not _is_separated(in_data, results.largest_label, results.thresholds)
+        where = ", neither in this embedding nor in the data" if also else " in this embedding"
+        yield (
+            f"Labels are not clearly separated{where}: {compared}, and "
+            f"{results.largest_label:.2f} of the points have the most frequent label."
+        )
+    elif embedded.high < in_data.low - margin:
         yield f"Labels are mixed more than in the data: {compared}."
     elif embedded.low > in_data.high + margin:
         yield f"Labels are separated better than in the data: {compared}."
     else:
         yield f"Labels are separated as well as in the data: {compared}."
+
+
+def _is_separated(accuracy: Estimate, largest: float, thresholds: SummaryThresholds) -> bool:
+    """Whether labels are clearly found more often than by always naming the most frequent one."""
+    least = largest + thresholds.label_separation * (1 - largest)
+    return accuracy.low > largest and accuracy >= least
 
 
 def _new_rows(results: AssessmentResults) -> Iterator[str]:

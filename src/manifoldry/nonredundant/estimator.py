@@ -361,13 +361,37 @@ class NonRedundant(
 
     @available_if(lambda self: hasattr(self.estimator, "predict"))
     def predict(self, X: Any) -> IntArray:
-        """Return the cluster of each row of `X`; only if `estimator` clusters the points."""
+        """Return the cluster of each row of `X`; only if `estimator` clusters the points.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            New data, or training data.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Numbers of the clusters, as in `labels_`.
+        """
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
 
     @available_if(lambda self: hasattr(self.estimator, "fit_predict"))
     def fit_predict(self, X: Any, y: Any = None) -> IntArray:
-        """Fit, and return the cluster of each row of `X`; only if `estimator` clusters them."""
+        """Fit, and return the cluster of each row of `X`; only if `estimator` clusters them.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The data.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Numbers of the clusters, equal to `labels_`.
+        """
         return np.array(self.fit(X).labels_)
 
     @shared_docs

@@ -144,7 +144,18 @@ class GeneExpression(TransformerMixin, BaseEstimator):
         return rows if self.target_sum_ is None else np.expm1(rows)
 
     def left_out(self, X: Any) -> int:
-        """Number of genes of `X` that are not used."""
+        """Count the genes of new data that are not used.
+
+        Parameters
+        ----------
+        X : AnnData, frame or array of shape (n_cells, n_genes)
+            The data.
+
+        Returns
+        -------
+        int
+            Number of genes that the model was not fitted on; 0 if they have no names.
+        """
         present = gene_names(X)
         return 0 if present is None else len(present) - self.n_features_in_
 

@@ -123,9 +123,22 @@ class ScanpyGraph:
         return replace(graph, index=index, metric=self.metric)
 
     def representation(self, adata: Any, use_rep: str | None, n_pcs: int | None) -> Matrix:
-        """Return the data of the graph, from `adata`.
+        """Return the data of which the graph was made.
 
-        They are those of `use_rep` and `n_pcs`, or what the stored parameters name.
+        Parameters
+        ----------
+        adata : AnnData
+            The cells.
+        use_rep : str or None
+            Key of ``obsm``, or ``"X"``.
+        n_pcs : int or None
+            Number of principal components. If both are None, those that scanpy has stored with
+            the graph are used.
+
+        Returns
+        -------
+        array or sparse matrix of shape (n_cells, n_features)
+            The data.
         """
         if use_rep is None and n_pcs is None:
             use_rep, n_pcs = self.params.get("use_rep"), self.params.get("n_pcs")

@@ -61,9 +61,23 @@ class Estimate(float):
         freedom: float = np.inf,
         within: tuple[float, float] = UNBOUNDED,
     ) -> Self:
-        """Estimate from a value and its standard error with `freedom` degrees of freedom.
+        """Estimate from a value and its standard error, by Student's t distribution.
 
-        The interval is based on Student's t distribution and clipped to `within`.
+        Parameters
+        ----------
+        value : float
+            The value.
+        error : float
+            Its standard error.
+        freedom : float, default=inf
+            Degrees of freedom of the standard error.
+        within : (float, float), default=(-inf, inf)
+            The possible range, to which the interval is clipped.
+
+        Returns
+        -------
+        Estimate
+            The value with its interval.
         """
         half = half_width(freedom) * error
         return cls(value, max(value - half, within[0]), min(value + half, within[1]))
@@ -75,10 +89,22 @@ class Estimate(float):
         population: int | None = None,
         within: tuple[float, float] = UNBOUNDED,
     ) -> Self:
-        """Mean of `values` drawn without replacement from a population of size `population`.
+        """Mean of values that were drawn without replacement from a population.
 
-        It is exact if `values` is the whole population; None means an infinite population. The
-        interval is clipped to `within`, the possible range.
+        Parameters
+        ----------
+        values : array of shape (n,)
+            The values.
+        population : int, default=None
+            Size of the population; None means an infinite one. The mean is exact if the values
+            are the whole population.
+        within : (float, float), default=(-inf, inf)
+            The possible range, to which the interval is clipped.
+
+        Returns
+        -------
+        Estimate
+            The mean with its interval.
         """
         values = np.asarray(values, dtype=np.float64)
         mean, n = float(values.mean()), len(values)
@@ -93,9 +119,20 @@ class Estimate(float):
 
     @classmethod
     def of_fraction(cls, mask: NDArray[np.bool_], population: int | None = None) -> Self:
-        """Fraction of true entries of `mask`, with Wilson's score interval.
+        """Fraction of true entries, with Wilson's score interval.
 
-        The entries are drawn from a population of size `population`; None means an infinite one.
+        Parameters
+        ----------
+        mask : array of bool of shape (n,)
+            The entries, drawn without replacement from a population.
+        population : int, default=None
+            Size of the population; None means an infinite one. The fraction is exact if the
+            entries are the whole population.
+
+        Returns
+        -------
+        Estimate
+            The fraction with its interval.
         """
         fraction, n = float(np.mean(mask)), len(mask)
         if population is not None and n >= population:
@@ -111,10 +148,23 @@ class Estimate(float):
     def of_bootstrap(
         cls, statistic: Callable[[Any], float], n: int, rng: np.random.Generator, draws: int = 200
     ) -> Self:
-        """``statistic(rows)`` of all n rows, with a standard error from bootstrap resampling.
+        """Statistic of all rows, with a standard error from bootstrap resampling.
 
-        The rows are resampled `draws` times by `rng`. The error is infinite if the statistic of a
-        sample is.
+        Parameters
+        ----------
+        statistic : callable
+            Called with an array of n row numbers, some of which may repeat; returns a float.
+        n : int
+            Number of rows.
+        rng : numpy.random.Generator
+            Draws the samples.
+        draws : int, default=200
+            Number of samples. If the statistic of one of them is not finite, the error is infinite.
+
+        Returns
+        -------
+        Estimate
+            The statistic of all rows with its interval.
         """
         value = float(statistic(np.arange(n)))
         resampled = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
@@ -123,17 +173,42 @@ class Estimate(float):
 
     @classmethod
     def positive(cls, value: float, error: float, freedom: float = np.inf) -> Self:
-        """A positive `value` with a standard `error` and a positive, multiplicative interval.
+        """Positive value with a standard error, and an interval that is positive too.
 
-        It is computed for the logarithm; for small errors it agrees with that of the number. The
-        error has `freedom` degrees of freedom.
+        The interval is computed for the logarithm; for small errors it agrees with that of the
+        number.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+        error : float
+            Its standard error.
+        freedom : float, default=inf
+            Degrees of freedom of the standard error.
+
+        Returns
+        -------
+        Estimate
+            The value with its interval.
         """
         with np.errstate(over="ignore"):  # the interval is then unbounded
             factor = float(np.exp(half_width(freedom) * error / value))
         return cls(value, value / factor, value * factor)
 
     def shifted(self, by: float) -> Self:
-        """The estimate with the constant `by` added to the value and the interval."""
+        """Add a constant to the value and the interval.
+
+        Parameters
+        ----------
+        by : float
+            The constant.
+
+        Returns
+        -------
+        Estimate
+            The new estimate, exact if this one is.
+        """
         ends = () if self.exact else (self.low + by, self.high + by)
         return type(self)(self + by, *ends)
 
