@@ -76,8 +76,8 @@ class ModifiedLLE(TangentEmbedder):
 
     References
     ----------
-    .. [1] Zhang and Wang, "MLLE: modified locally linear embedding using multiple weights",
-       Advances in Neural Information Processing Systems 19, 2006.
+    Z. Zhang and J. Wang, "MLLE: modified locally linear embedding using multiple weights", NIPS 19,
+    2007.
 
     Examples
     --------
