@@ -31,6 +31,7 @@ from manifoldry import (
     ElasticEmbedding,
     Isomap,
     LaplacianEigenmaps,
+    NonRedundant,
     SpectralClustering,
 )
 from manifoldry.datasets import (
@@ -215,7 +216,8 @@ def curves() -> None:
     X = np.exp(-(((clock - when[:, None]) / width[:, None]) ** 2) / 2)
     X += 0.02 * rng.normal(size=X.shape)
     maps = {"PCA": PCA(2).fit(X), "Isomap": Isomap(2).fit(X)}
-    for name, model in maps.items():
+    without_repetition = {"NonRedundant(Isomap())": NonRedundant(Isomap()).fit(X)}
+    for name, model in (maps | without_repetition).items():
         print(f"{name}: R² of time {explained(model.embedding_, when):.2f}, "
               f"of width {explained(model.embedding_, width):.2f}")  # fmt: skip
     draw("choose_curves", maps, when, color_label="time of the bump")

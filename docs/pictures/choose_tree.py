@@ -16,11 +16,14 @@ STEPS = (
     ("Under 20 rows, or at most 2 columns?", "PCA"),
     ("Only distances between rows?", "ClassicalMDS"),
     ("Cluster labels, no picture?", "SpectralClustering"),
-    ("Features for another model?", "PCA, then LaplacianEigenmaps(16)"),
+    (
+        "Features for another model?",
+        "few labels: LaplacianEigenmaps(16)\notherwise: PCA",
+    ),
     ("An order along a process?", "DiffusionMaps, pseudotime"),
     (
         "One connected curve or surface?",
-        "Isomap\nflat, in the units of the data: LTSA\nholes or noise: MVU\n"
+        "Isomap\nflat, in the units of the data: LTSA\nflat, with holes or noise: MVU\n"
         "cannot be flattened: ConformalEigenmaps",
     ),
     ("Accurate images, curves or rows back?", "UKR"),

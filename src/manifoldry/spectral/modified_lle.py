@@ -27,7 +27,7 @@ class ModifiedLLE(TangentEmbedder):
     If a point has more neighbors than tangent directions, many weight vectors reconstruct it
     almost equally well, and :class:`LLE` keeps a single one, chosen by its regularization.
     Modified LLE minimizes the sum of the reconstruction errors of as many independent ones as the
-    neighborhood determines, at most ``n_neighbors - n_components`` [1]_. Use it, like LTSA, for
+    neighborhood determines, at most ``n_neighbors - n_components``. Use it, like LTSA, for
     densely sampled manifolds, with or without holes, whose distances it recovers. It uses fewer
     weight vectors where noise or curvature is large, and so is less sensitive to noise than LTSA,
     and less accurate without noise. It needs fewer neighbors than Hessian LLE.
@@ -76,8 +76,8 @@ class ModifiedLLE(TangentEmbedder):
 
     References
     ----------
-    .. [1] Zhang and Wang, "MLLE: modified locally linear embedding using multiple weights",
-       Advances in Neural Information Processing Systems 19, 2006.
+    Z. Zhang and J. Wang, "MLLE: modified locally linear embedding using multiple weights", NIPS 19,
+    2007.
 
     Examples
     --------
