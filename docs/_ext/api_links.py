@@ -39,7 +39,7 @@ def find_target(text):
     owner, _, member = name.rpartition(".")
     if name in linked_names():
         return linked_names()[name]
-    if owner in linked_names() and member.isidentifier():
+    if is_a_name(owner) and owner in linked_names() and member.isidentifier():
         return f"{linked_names()[owner]}.{member}"
     return None
 
@@ -75,16 +75,25 @@ def reference(node, target, docname):
 
 
 def resolve_alias(app, env, node, contnode):
-    """Find an object that a docstring names by another of its paths, or within its package."""
+    """Find an object that is named by another of its paths, or an attribute: by its class."""
     if node.get("refdomain") != "py":
         return None
-    target = node["reftarget"]
-    names = documented_names()
-    documented = names.get(target) or names.get(f"{node.get('py:module')}.{target}")
-    if documented in (None, target):
-        return None
-    domain = env.get_domain("py")
-    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", documented, node, contnode)
+    domain, builder = env.get_domain("py"), app.builder
+    for target in other_targets(node["reftarget"]):
+        found = domain.resolve_xref(env, node["refdoc"], builder, "obj", target, node, contnode)
+        if found is not None:
+            return found
+    return None
+
+
+def other_targets(target):
+    """Yield the documented names that a reference can mean, the most precise first."""
+    owner, _, member = target.rpartition(".")
+    if target in linked_names():
+        yield linked_names()[target]
+    if owner in linked_names():
+        yield f"{linked_names()[owner]}.{member}"
+        yield linked_names()[owner]
 
 
 def setup(app):

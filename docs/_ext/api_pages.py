@@ -62,6 +62,7 @@ Packages
 def write(folder: Path):
     """Write the pages that changed into a folder."""
     check_groups()
+    check_examples()
     folder.mkdir(exist_ok=True)
     groups = "\n\n".join(
         f"{title}\n{'-' * len(title)}\n\n{summary(f'manifoldry.{name}' for name in names)}"
@@ -88,7 +89,9 @@ def package_page(package, names):
     title = f"manifoldry.{package}"
     text = getdoc(import_module(title))
     paths = [documented_names()[f"{title}.{name}"] for name in names]
-    return f"{title}\n{'=' * len(title)}\n\n.. currentmodule:: {title}\n\n{text}\n\n{summary(sorted(set(paths)))}\n"
+    head = f"{title}\n{'=' * len(title)}\n\n.. py:module:: {title}\n\n{text}"
+    table = f".. py:currentmodule:: None\n\n{summary(sorted(set(paths)))}"
+    return f"{head}\n\n{table}\n"
 
 
 def summary(paths):
@@ -103,14 +106,15 @@ def write_changed(path, text):
         path.write_text(text)
 
 
-def not_validated():
-    """Patterns of docstrings that need no example: members of classes, and exceptions."""
-    documented = set(documented_names().values())
-    exceptions = {
+def check_examples():
+    """Require that every public class and function shows its use; exceptions need not."""
+    objects = {path: resolve(path) for path in set(documented_names().values())}
+    missing = sorted(
         path
-        for path in documented
-        if isclass(found := resolve(path)) and issubclass(found, Exception)
-    }
-    return {rf"^{path.replace('.', chr(92) + '.')}\." for path in documented} | {
-        rf"^{path.replace('.', chr(92) + '.')}$" for path in exceptions
-    }
+        for path, found in objects.items()
+        if callable(found)
+        and not (isclass(found) and issubclass(found, Exception))
+        and ">>> " not in getdoc(found)
+    )
+    if missing:
+        raise ValueError(f"public names without an example in their docstring: {missing}")

@@ -6,6 +6,7 @@ there. After a build with all data, ``python docs/_ext/gallery_runs.py`` stores 
 
 import os
 import re
+import warnings
 from pathlib import Path
 from shutil import copy
 
@@ -80,7 +81,6 @@ EXAMPLES = {
     ),
 }
 FAST = (
-    "first_maps/faces",
     "first_maps/sensor_curve",
     "new_points/save_and_load",
     "trust/short_circuits",
@@ -102,6 +102,14 @@ DATA = {
     "load_usps": "usps",
 }
 PICTURES = Path(__file__).parent.parent / "images" / "gallery"
+
+
+def forget_warning_filters(gallery_conf, script):
+    """Let every example begin with the filters of a fresh process, and print warnings in short."""
+    warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)
+    warnings.formatwarning = lambda message, category, *_: f"{category.__name__}: {message}\n"
 
 
 class ReadingOrder:
@@ -187,10 +195,17 @@ def say_not_run(app, docname, source):
     source[0] = f"{source[0][: title.end()]}\n{note}\n\n{source[0][title.end() :]}"
 
 
+def remove_external_styles(app, docname, source):
+    """Remove the icons that matplotlib's animations fetch from elsewhere; the theme has them."""
+    if docname.startswith("gallery/"):
+        source[0] = re.sub(r'<link rel="stylesheet"\s+href="https:[^>]*>', "", source[0])
+
+
 def setup(app):
     """Place pictures before sphinx-gallery runs, and change pages as they are read."""
     app.connect("builder-inited", place_pictures, priority=1)
     app.connect("source-read", say_not_run)
+    app.connect("source-read", remove_external_styles)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 

@@ -2,9 +2,9 @@
 Where are the data dense along a curve?
 =======================================
 
-A density estimate finds outliers, generates new points and says where data are common. With round
-kernels it needs many points if the data lie near a curve or a surface. This example compares a
-kernel density with two estimates that follow the curve.
+A density estimate finds outliers, generates new points and says where data are common. If the data
+lie near a curve or a surface, an estimate with round kernels needs many points. This example
+compares a kernel density with two estimates that follow the curve.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ for ax, (name, density) in zip(axes.flat[1:], densities.items(), strict=True):
 # Which one is right?
 # -------------------
 # The mean log density of 1000 new points decides: higher is better. The stretched Gaussians win,
-# because they can be long without being wide. The mixture is between the two: ten straight pieces
+# because they can be long without being wide. The mixture is in second place: ten straight pieces
 # cannot follow every bend.
 
 for name, density in densities.items():

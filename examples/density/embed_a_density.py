@@ -34,10 +34,9 @@ def ring(n, seed):
 # The left column has 60 points (colored) and draws from their density (gray). The other columns
 # show 400 new points, placed by Isomap of the 60 points and by Isomap of the draws.
 #
-# Isomap of 60 points distorts the edges of the sheet and opens holes in it; the map of the draws
-# is more even. In the ring, a few draws fall into the gap. Isomap measures distances along the
-# draws, so they close the ring: its map of the draws is bent, while that of the points is
-# straight.
+# Isomap of 60 points distorts the edges of the sheet and opens holes in it. The map of the draws is
+# more even. In the ring, a few draws fall into the gap. Isomap measures distances along the draws,
+# so these close the ring. Its map of the draws is bent, while that of the points is straight.
 
 plain, smooth = Isomap(n_neighbors=8), FromDensity(Isomap(n_neighbors=8), random_state=0)
 fig, axes = plt.subplots(2, 3, figsize=(10, 5.6), layout="constrained")
@@ -54,10 +53,10 @@ for row, make in zip(axes, (sheet, ring), strict=True):
 # %%
 # Is that luck?
 # -------------
-# Eight samples of 60 points each. The error is the difference from Isomap of 1500 points, after
-# the best rotation, shift and scaling: 0 is the same map, 1 an unrelated one. Isomap looks for
-# edges that shorten many distances, and warns of the closed ring in some of the samples, not in
-# all of them.
+# To find out, eight samples of 60 points each are embedded. The error is the difference from Isomap
+# of 1500 points, after the best rotation, shift and scaling: 0 is the same map, 1 an unrelated one.
+# Isomap looks for edges that shorten many distances. It warns of the closed ring in some of the
+# samples, but not in all of them.
 
 for make in (sheet, ring):
     new = make(400, seed=100)
@@ -72,5 +71,5 @@ plt.show()
 # %%
 # A density fills holes, those of the sample as well as those of the data. Use it if you know that
 # the data are one piece, compare with the estimator alone, and look at the draws first:
-# :ref:`sphx_glr_gallery_density_density_on_a_manifold.py` shows how. :doc:`/trust` has more tests
-# of a map of few points.
+# :ref:`sphx_glr_gallery_density_density_on_a_manifold.py` shows how. :doc:`/trust` has tests of
+# any map.

@@ -2,9 +2,10 @@
 Learn a rotation from pairs of images
 =====================================
 
-What turns one image into the next? If you have pairs of rows before and after a transformation,
-but neither its name nor its amounts, ``LieTransform`` learns it as a single matrix, the generator.
-Here it learns to rotate handwritten digits from turns of up to 30°, and is then asked for more.
+What turns one image into the next? Suppose that you have pairs of rows before and after a
+transformation, but know neither its name nor its amounts. ``LieTransform`` learns it as a single
+matrix, the generator. Here it learns to rotate handwritten digits from turns of up to 30°, and is
+then asked for more.
 """
 
 import matplotlib.pyplot as plt
@@ -54,8 +55,8 @@ for ax, angle in zip(axes[0], shown, strict=True):
 # %%
 # Measure an unknown angle
 # ------------------------
-# ``estimate`` finds the amounts of new pairs. For the fifty pairs left out they are proportional
-# to the angles, so that one known angle would calibrate the scale.
+# ``estimate`` finds the amounts of new pairs. For the fifty pairs left out, the amounts are
+# proportional to the angles, so one known angle would calibrate the scale.
 
 found = model.estimate(X[1500:], Y[1500:])[:, 0] / degree
 print(f"largest error of 50 angles: {np.abs(found - angles[1500:]).max():.1f}°")
@@ -68,7 +69,7 @@ ax.set(xlabel="true angle in degrees", ylabel="estimated angle in degrees", aspe
 plt.show()
 
 # %%
-# The model knows nothing of rotations or of pixels that are next to each other: any continuous
-# linear transformation of rows can be learned from pairs. How far it extrapolates depends on how
-# well the pairs are explained, and ``apply`` warns where it cannot be trusted. See
-# :doc:`/mathematics` for the objective.
+# The model knows nothing of rotations, nor which pixels are next to each other. It can learn any
+# continuous linear transformation of rows from pairs. How far it extrapolates depends on how well
+# the pairs are explained. ``apply`` warns where it cannot be trusted. See :doc:`/mathematics` for
+# the objective.

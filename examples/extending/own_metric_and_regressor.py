@@ -2,9 +2,9 @@
 Curves of unknown phase: a metric of your own
 =============================================
 
-Sensor curves often begin at an arbitrary moment, and two curves of the same shape are then far
-apart in Euclidean distance. A metric that ignores the phase is a function of two rows. Any
-regressor of scikit-learn places new curves, and turns places on the map into curves.
+Sensor curves often begin at an arbitrary moment. Two curves of the same shape are then far apart in
+Euclidean distance. A metric that ignores the phase is a function of two rows. Any regressor of
+scikit-learn can place new curves, and turn places on the map into curves.
 """
 
 import matplotlib.pyplot as plt
@@ -67,11 +67,10 @@ ax = plot_embedding(shifted, height[:240], ax=axes[3], title="shifted, by height
 # %%
 # The regressors
 # --------------
-# ``extension=`` takes a regressor that predicts coordinates from data, ``inverse=`` one of the
-# opposite direction. Nearest neighbors in the new metric place new curves. For the inverse the
-# default, a local mean, would blur curves of different phases; a single nearest neighbor returns a
-# real curve. The regressor places new curves about as well as the formula of Isomap does, which
-# uses the metric, too.
+# ``extension=`` takes a regressor that predicts coordinates from data, and ``inverse=`` one that
+# predicts data from coordinates. Nearest neighbors in the new metric place new curves, about as
+# well as the formula of Isomap, which uses the metric, too. The default inverse, a local mean,
+# would blur curves of different phases. A single nearest neighbor returns a real curve.
 
 place = KNeighborsRegressor(5, weights="distance", metric=shift_distance)
 model = Isomap(extension=place, inverse=KNeighborsRegressor(1)).fit(graph)
@@ -82,7 +81,7 @@ for name, Y in placed.items():
     print(f"{name:21} R² of gap and height, read off the map at the 40 new curves: {score:.3f}")
 
 # %%
-# The map with the new curves (white), and curves decoded at three places of it.
+# The picture shows the map with the new curves (white), and curves decoded at three places of it.
 
 Y = model.embedding_
 places = Y[[Y[:, 0].argmin(), Y[:, 1].argmax(), Y[:, 0].argmax()]]

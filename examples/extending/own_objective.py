@@ -19,9 +19,9 @@ from manifoldry.plotting import plot_grid
 # %%
 # The kernel
 # ----------
-# ``Exponential`` is :math:`\kappa = \exp(1 - \sqrt{1 + d^2})`: Gaussian nearby, and far away its
-# tails are heavier than those of SNE and lighter than those of t-SNE. A kernel is defined by
-# :math:`\varphi = -\log \kappa`, as a function of the squared distance.
+# ``Exponential`` is the kernel :math:`\kappa = \exp(1 - \sqrt{1 + d^2})`. It is Gaussian nearby.
+# Far away its tails are heavier than those of SNE and lighter than those of t-SNE. A kernel is
+# defined by :math:`\varphi = -\log \kappa`, as a function of the squared distance.
 
 
 class Exponential(Kernel):
@@ -51,8 +51,8 @@ class KernelSNE(NeighborEmbedder):
 # %%
 # Three maps
 # ----------
-# The same digits, the same start, the same optimizer; only the kernel differs. The heavier its
-# tails, the more the clusters contract and move apart. Color is the digit.
+# Digits, start and optimizer are the same; only the kernel differs. The heavier its tails, the more
+# the clusters contract and move apart. Color is the digit.
 
 X, y = load_digits(return_X_y=True)
 X, y = X[:600], y[:600]
@@ -70,7 +70,7 @@ maps = plot_grid(models, y, axes=axes.ravel()[1:])
 # Check the gradient
 # ------------------
 # The gradient of the objective follows from the derivatives of the kernel, and those may be wrong.
-# A central difference along a random direction tells.
+# A central difference along a random direction reveals it.
 
 objective, rng = models["exponential"].objective_, np.random.default_rng(0)
 Y, step = rng.normal(size=(600, 2)), 1e-4 * rng.normal(size=(600, 2))
@@ -93,8 +93,8 @@ for name, model in models.items():
 plt.show()
 
 # %%
-# ``transform`` and ``inverse_transform`` work with the new class; give it the parameters ``init``
-# and ``optimizer``, and all starts, optimizers and homotopies do, too. The normalizer is
-# exchangeable as well: with ``Unnormalized()`` instead of ``Joint()`` it is an elastic embedding.
-# See :doc:`/extending` for the rules, :doc:`/mathematics` for the family of objectives, and
+# ``transform`` and ``inverse_transform`` work with the new class. Give it the parameters ``init``
+# and ``optimizer``, and all starts, optimizers and homotopies work, too. You can also replace the
+# normalizer: with ``Unnormalized()`` instead of ``Joint()`` it is an elastic embedding. See
+# :doc:`/extending` for the rules, :doc:`/mathematics` for the family of objectives, and
 # :ref:`sphx_glr_gallery_extending_own_method.py` for a spectral method.

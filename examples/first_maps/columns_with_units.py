@@ -3,9 +3,9 @@ Why standardize the columns of a table first?
 =============================================
 
 Your table has columns in different units, such as percent, milligrams and ratios. A map depends on
-distances between rows, and the column with the largest numbers decides them. On chemical analyses
-of 178 wines, one line of code changes a map that mixes the grape varieties into one that separates
-them.
+distances between rows, and the column with the largest numbers determines them. Here are chemical
+analyses of 178 wines. One map mixes the grape varieties, and one more line of code gives a map that
+separates them.
 """
 
 import matplotlib.pyplot as plt
@@ -21,9 +21,9 @@ wine = load_wine(as_frame=True)
 X, variety = wine.data, [f"variety {number + 1}" for number in wine.target]
 
 # %%
-# The same method, on the table as it is and on columns that were scaled to mean 0 and standard
-# deviation 1. The varieties are used for the colors and the label accuracy only: the fraction of
-# wines whose neighbors on the map are mostly of the same variety.
+# Fit the same method to the table as it is, and to columns that were scaled to mean 0 and standard
+# deviation 1. The varieties are used only for the colors and for the label accuracy, which is the
+# fraction of wines whose neighbors on the map are mostly of the same variety.
 
 models = {
     "as it is": TSNE(random_state=0),
@@ -55,6 +55,6 @@ for ax, (name, embedding) in zip(axes, maps.items(), strict=True):
 #
 # Standardize if the columns have different units, and do it in a pipeline: then new rows are scaled
 # with the means and deviations of the training data. Leave columns as they are if they share a unit
-# and their sizes mean something, such as pixels, or if most of them are noise, which
+# and their sizes mean something, such as pixels. Also leave them if most of them are noise, which
 # standardization would amplify. :doc:`/trust` explains the label accuracy, and
 # :ref:`sphx_glr_gallery_new_points_save_and_load.py` hands such a pipeline to a colleague.

@@ -3,8 +3,8 @@ What does a map of handwritten digits show?
 ===========================================
 
 You have images without labels, and want to know whether they form groups. Here are 1797 small
-images of handwritten digits. The maps never see which digit an image is; the colors show afterwards
-that one of them has found the ten groups.
+images of handwritten digits. The methods never see which digit an image is. Afterwards, the colors
+show that one of the maps has found the ten groups.
 """
 
 from sklearn.datasets import load_digits
@@ -16,8 +16,8 @@ digits = load_digits()
 X, y = digits.data, digits.target
 
 # %%
-# Each row of ``X`` is an image of 8 × 8 pixels, which is a point in 64 dimensions. t-SNE gives it
-# two coordinates, and tries to place similar images close to each other.
+# Each row of ``X`` is an image of 8 × 8 pixels, that is, a point in 64 dimensions. t-SNE gives each
+# image two coordinates, and tries to place similar images close to each other.
 
 tsne = TSNE(random_state=0).fit(X)
 ax = plot_images(
@@ -26,8 +26,8 @@ ax = plot_images(
 
 # %%
 # Nearly every digit is an island of its own. Inside an island, nearby images look alike: they have
-# the same slant, or the same width of the stroke. Some digits are written in several ways, and form
-# several islands: see the ones (orange) with and without a foot.
+# the same slant, or the same width of the stroke. Some digits are written in several ways and form
+# several islands. An example is the digit 1 (orange), with and without a foot.
 #
 # Would a simpler method have shown the same? PCA keeps the two directions with the largest
 # variance. Isomap keeps distances along paths through neighboring images.
@@ -49,12 +49,11 @@ for name, metrics in comparison.metrics.items():
     )
 
 # %%
-# On the map of PCA most digits lie on top of each other, since two linear directions are not enough
-# for ten groups. Isomap separates some of them. t-SNE separates nearly all.
+# On the map by PCA most digits lie on top of each other, since two linear directions are not enough
+# for ten groups. Isomap separates some of the groups. t-SNE separates nearly all.
 #
 # ``distances kept`` is the rank correlation between distances on the map and in the data. It is far
-# from 1 for all three maps, and lowest for t-SNE. So do not read anything into the distance between
-# two islands.
+# from 1 for all three maps, and lowest for t-SNE. So the distance between two islands means little.
 #
 # To see groups, use :class:`~manifoldry.TSNE`. To see the large-scale arrangement, look at
 # :class:`~manifoldry.PCA` or :class:`~manifoldry.Isomap` too, and check what they keep.

@@ -2,9 +2,9 @@
 Can a map find pose and light of faces?
 =======================================
 
-Images may vary in a few ways only, although they have many pixels. Here are 698 computer-drawn
-images of one face (``load_isomap_faces``), which differ in where it looks and where the light comes
-from. Isomap, which sees only pixels, finds these three parameters: one per coordinate.
+Images have many pixels, but they may vary in only a few ways. Here are 698 computer-drawn images of
+one face (``load_isomap_faces``). They differ in three parameters: two for where the face looks, and
+one for where the light comes from. Isomap sees only pixels, and finds one parameter per coordinate.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,8 @@ faces = load_isomap_faces()
 model = Isomap(n_components=3, n_neighbors=8).fit(faces.X)
 
 # %%
-# Each row has 1024 pixels. The first two coordinates of the map, with some of the faces:
+# Each row has 1024 pixels. The picture shows the first two coordinates of the map, with some of the
+# faces:
 
 fig, ax = plt.subplots(figsize=(9, 6.3), layout="constrained")
 ax = plot_images(
@@ -33,17 +34,17 @@ ax = plot_images(
 )
 
 # %%
-# From the left to the right, the face turns; from the top to the bottom, it lifts its chin. Nobody
-# told the method that these movements exist. The data come with the parameters that the images were
-# drawn with, so that we can check:
+# From left to right, the face turns. From top to bottom, it lifts its chin. Nobody told the method
+# that these movements exist. The data set has the parameters with which the images were drawn, so
+# we can check:
 
 found = np.corrcoef(model.embedding_.T, faces.coordinates.T)[:3, 3:]
 for name, correlation in zip(faces.coordinate_names, abs(found).T, strict=True):
     print(f"{name:16} correlation with the three coordinates:", correlation.round(2))
 
 # %%
-# Each parameter belongs to one coordinate, so each panel below has the coordinate that belongs to
-# it on an axis, and the parameter as color, from low (dark) to high (yellow).
+# Each parameter belongs to one coordinate. Each panel below shows one parameter as color, from low
+# (dark) to high (yellow). One of its axes is the coordinate that belongs to the parameter.
 
 fig, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
 for ax, index, components in zip(axes, (1, 2, 0), ((0, 1), (0, 1), (0, 2)), strict=True):
@@ -52,17 +53,18 @@ for ax, index, components in zip(axes, (1, 2, 0), ((0, 1), (0, 1), (0, 2)), stri
     plot_embedding(model, parameter, components=components, ax=ax, title=title, legend=False)
 
 # %%
-# The colors change along one axis in each panel. Pose left-right is found best. Light is the third
-# coordinate, so that a map of two coordinates would have missed it: faces with different light
-# would lie on top of each other.
+# In each panel the colors change along one axis. Pose left-right is found best. Light is the third
+# coordinate. A map of two coordinates would have missed it: faces with different light would lie on
+# top of each other.
 #
-# How does one choose three coordinates without knowing the answer? ``residual_variance_`` is the
-# part of the variance of the distances along the data that the first one, two and three coordinates
-# do not explain:
+# How would you know that three coordinates are needed? ``residual_variance_`` is the part of the
+# variance of the distances along the data that the map does not explain. It has a value for one,
+# two and three coordinates:
 
 print(model.residual_variance_.round(3))
 
 # %%
 # It still decreases clearly with the third coordinate. :doc:`/choosing` shows how to choose the
-# number of coordinates and of neighbors, and :ref:`sphx_glr_gallery_new_points_inverse_grid.py`
-# computes images at places of a map where there are no data.
+# number of coordinates and the number of neighbors, and
+# :ref:`sphx_glr_gallery_new_points_inverse_grid.py` computes images at places of a map where there
+# are no data.

@@ -3,7 +3,7 @@ Which shapes does a chain molecule take?
 ========================================
 
 You have no table, only a way to compare two objects. Here the objects are 800 shapes of a chain of
-five carbon atoms, and the distance between two shapes is how well one can be laid over the other.
+five carbon atoms. The distance between two shapes says how well one can be laid over the other.
 From these distances alone, the map finds the nine states of the chain: three for each of the two
 bonds that can rotate.
 """
@@ -21,7 +21,7 @@ n = 800
 # %%
 # A chain of five atoms is rigid except for two torsion angles. Draw them at 500 kelvin from the
 # torsion potential of the TraPPE force field (in kelvin): its minima are near -64°, 64° and 180°.
-# The two angles are drawn independently, which real molecules do only approximately.
+# The two angles are drawn independently. In real molecules they are only approximately independent.
 
 grid = np.linspace(-np.pi, np.pi, 3600, endpoint=False)
 potential = (
@@ -62,8 +62,8 @@ distances = (distances + distances.T) / 2
 np.fill_diagonal(distances, 0)
 
 # %%
-# ``metric="precomputed"`` fits a model to distances. We name the states with letters from the
-# torsions, which the map has not seen: t (trans) near 180°, g+ and g- (gauche) near 64° and -64°.
+# ``metric="precomputed"`` fits a model to distances. We name the states by the torsions, which the
+# method has not seen: t (trans) near 180°, g+ and g- (gauche) near 64° and -64°.
 
 model = TSNE(metric="precomputed", random_state=0).fit(distances)
 letter = np.where(abs(torsion) > np.deg2rad(120), "t", np.where(torsion > 0, "g+", "g-"))
@@ -79,10 +79,10 @@ for each in np.unique(state):
     ax.plot(x, y, "o-", color="black", markersize=4, linewidth=2)
 
 # %%
-# Nine groups, and nearly every one of them has a single state; in black, its most typical shape
-# seen from the side, where mirror images such as ``g+ t`` and ``g- t`` look alike. The stretched
-# shape ``t t`` has the lowest energy and is the most common one. How often do the five nearest
-# shapes on the map have the same state?
+# There are nine groups, and nearly every group has a single state. The most typical shape of each
+# state is drawn in black, seen from the side. In this view mirror images, such as ``g+ t`` and ``g-
+# t``, look alike. The stretched shape ``t t`` has the lowest energy and is the most common one. How
+# often do the five nearest shapes on the map have the same state?
 
 print(f"label accuracy {knn_accuracy(model, state):.2f}")
 
@@ -97,9 +97,9 @@ for number, ax in enumerate(axes):
 
 # %%
 # Between the groups are the barriers of the potential, where shapes are rare. t-SNE shows them as
-# gaps, so this map is made to count states, and not to measure how far apart they are.
+# gaps. So use this map to count states, but not to measure how far apart they are.
 #
-# Isomap, eigenmaps and diffusion maps take ``metric="precomputed"`` too, and
+# Isomap, eigenmaps and diffusion maps take ``metric="precomputed"``, too.
 # :class:`~manifoldry.ClassicalMDS` keeps the distances themselves. Such a model has no data to
-# return, so it has no ``inverse_transform``. :doc:`/choosing` helps to choose a method, and
+# return, so it has no ``inverse_transform``. :doc:`/choose/index` helps to choose a method, and
 # :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` shows another set of angles, from one sensor.

@@ -2,10 +2,10 @@
 Does an object on a turntable give a circle?
 ============================================
 
-A camera takes 72 pictures of an object, which turns by 5 degrees between two of them. Each picture
-of the data set COIL-20 (``load_coil20``) has 16384 pixels, but a single number, the angle,
-describes it. So the map should be a circle. For some objects it is, and for others it tells why
-not.
+A camera takes 72 pictures of an object, which turns by 5 degrees from one picture to the next. Each
+picture of the data set COIL-20 (``load_coil20``) has 16384 pixels, but a single number, the angle,
+describes it. So the map should be a circle. For some objects it is. For others the map shows why it
+is not.
 """
 
 import matplotlib.pyplot as plt
@@ -32,11 +32,11 @@ ax = plot_images(
 )
 
 # %%
-# Laplacian eigenmaps see the pixels, and neither the angle nor the order of the pictures. They
-# connect each picture with the four most similar ones, and draw the result as a circle. The colors
-# go once around it.
+# Laplacian eigenmaps see only the pixels, not the angle or the order of the pictures. They connect
+# each picture with the four most similar ones. The map is a circle, and the colors go around it
+# once.
 #
-# The same for two toy cars:
+# These are the maps of two toy cars:
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
 turns = {"the cat": (model.embedding_, cat.coordinates[:, 0])}
@@ -57,10 +57,10 @@ for ax, (name, number) in zip(axes, {"first car": 3, "second car": 19}.items(), 
     )
 
 # %%
-# The first car gives a figure of eight: seen from the front and from the back, it looks so similar
-# that the two views meet in the middle. The second car gives a circle, but the colors go around it
-# twice: each view lies beside the one of the opposite side. How well does the angle on the map
-# agree with the angle of the turntable, and with twice that angle? 1 is perfect.
+# The first car gives a figure of eight: it looks so similar from the front and from the back that
+# these two views meet in the middle. The second car gives a circle, but the colors go around it
+# twice: each view lies beside the view from the opposite side. How well does the angle on the map
+# agree with the angle of the turntable, and with twice that angle? A value of 1 is perfect.
 
 for name, (embedding, degrees) in turns.items():
     on_map = np.arctan2(embedding[:, 1], embedding[:, 0])
@@ -70,7 +70,8 @@ for name, (embedding, degrees) in turns.items():
         print(f"{name:11} around {word:6} {fit:.2f}")
 
 # %%
-# How similar are opposite views of the second car? Compare with views that are 10 degrees apart:
+# How similar are opposite views of the second car? Compare them with views that are 10 degrees
+# apart:
 
 for steps in (36, 2):
     distance = np.linalg.norm(car.X - np.roll(car.X, steps, axis=0), axis=1)
@@ -80,6 +81,6 @@ for steps in (36, 2):
 # Opposite views are even closer to each other, so these distances alone cannot tell them apart. A
 # map can only show what the measurements show. If the angle matters, measure something else: with a
 # second camera, or with the pictures before and after, as
-# :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` does for a sensor. :doc:`/concepts/index`
-# explains Laplacian eigenmaps, and :ref:`sphx_glr_gallery_new_points_walk.py` walks along a map of
-# images.
+# :ref:`sphx_glr_gallery_first_maps_sensor_curve.py` does for a sensor. :doc:`/mathematics`
+# has the formulas of Laplacian eigenmaps, and :ref:`sphx_glr_gallery_new_points_walk.py` walks
+# along a map of images.

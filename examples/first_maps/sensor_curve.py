@@ -2,9 +2,9 @@
 One sensor's curve: what does the machine do?
 =============================================
 
-A single sensor sees only one number at a time, but a machine has several moving parts. Short pieces
-of the sensor's curve, used as data, contain the whole state. Here the vibration of two rotating
-parts is mixed in one curve, and the map recovers the angle of each part.
+A single sensor measures only one number at a time, but a machine has several moving parts. Still,
+short pieces of the sensor's curve contain the whole state of the machine. Here one curve mixes the
+vibration of two rotating parts. A map of its pieces recovers the angle of each part.
 """
 
 import matplotlib.pyplot as plt
@@ -14,9 +14,8 @@ from manifoldry import PCA, Isomap
 from manifoldry.plotting import plot_embedding
 
 # %%
-# Two parts turn at 0.5 and about 0.22 turns per second. The ratio is √5, so that no state ever
-# repeats exactly. The sensor reads a nonlinear mixture of both, with some noise, 20 times per
-# second.
+# Two parts turn at 0.5 and about 0.22 turns per second. The ratio is √5, so no state ever repeats
+# exactly. The sensor reads a nonlinear mixture of both, with some noise, 20 times per second.
 
 rng = np.random.default_rng(0)
 time = np.arange(0, 150, 0.05)
@@ -26,8 +25,8 @@ signal += 0.02 * rng.normal(size=len(time))
 
 # %%
 # Each row of the data is a piece of 50 consecutive readings, 2.5 seconds long (a delay embedding).
-# The state of both parts at the end of a piece is one angle each, so the rows lie on a torus: a
-# surface that closes in two directions. It needs four coordinates to lie flat.
+# The state at the end of a piece is one angle for each part. So the rows lie on a torus, a surface
+# that closes in two directions. It needs four coordinates: two for each ring.
 
 pieces = np.lib.stride_tricks.sliding_window_view(signal, 50)[::2]
 true = {"slow part": slow[49::2] % (2 * np.pi), "fast part": fast[49::2] % (2 * np.pi)}
@@ -53,9 +52,9 @@ for components, (name, angle) in zip([(0, 1), (2, 3)], true.items(), strict=True
     )
 
 # %%
-# Both pairs of coordinates are rings. Around the first ring, the color turns once: this is the
-# angle of the slow part. The second ring is the angle of the fast part. How well do the angles on
-# the maps follow the true ones? A value of 1 means that they differ by a constant only.
+# Both pairs of coordinates are rings. Around the first ring, the colors turn once: it shows the
+# angle of the slow part. The second ring shows the angle of the fast part. How well do the angles
+# on the maps follow the true ones? A value of 1 means that they differ only by a constant.
 
 
 def agreement(embedding, angle):
@@ -71,8 +70,7 @@ for name, fitted in {"Isomap": model, "PCA": pca}.items():
 
 # %%
 # PCA mixes the two angles. Its coordinates are weighted sums of readings, and the mixture in the
-# sensor is not linear. Both rings are partly folded, so that different colors lie on top of each
-# other.
+# sensor is not linear. Both rings are partly folded, so different colors lie on top of each other.
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 for ax, components, (name, angle) in zip(axes, [(0, 1), (2, 3)], true.items(), strict=True):
@@ -82,10 +80,10 @@ for ax, components, (name, angle) in zip(axes, [(0, 1), (2, 3)], true.items(), s
     )
 
 # %%
-# The recipe for other curves: cut pieces that cover a good part of the slowest movement, make a map
-# of the pieces, and look for rings. The pieces here span a bit more than half a turn of the slow
-# part. A ring is something that repeats, and its angle is a state of the machine that no single
-# reading shows. To find a piece that does not belong, see
+# Do the same with other curves: cut pieces that cover a good part of the slowest movement, make a
+# map of the pieces, and look for rings. The pieces here cover a bit more than half a turn of the
+# slow part. A ring is something that repeats, and its angle is a state of the machine that no
+# single reading shows. To find a piece that does not belong, see
 # :ref:`sphx_glr_gallery_new_points_unseen_digits.py`.
 # :ref:`sphx_glr_gallery_first_maps_rotating_object.py` has a ring in images, and :doc:`/choosing`
 # is about the number of coordinates.

@@ -2,9 +2,9 @@
 Which words lie together?
 =========================
 
-Word vectors learned from text place words of similar use in similar directions. A map of the 2000
-most frequent words of the GloVe vectors (``load_glove``) shows themes, from months to medicine. It
-also shows a limit of all maps: a word with two meanings has only one place.
+Word vectors are learned from text. Words that are used in similar ways have similar directions. A
+map of the 2000 most frequent words of the GloVe vectors (``load_glove``) shows themes, from months
+to medicine. It also shows a limit of all maps: a word with two meanings has only one place.
 """
 
 import matplotlib.pyplot as plt
@@ -33,15 +33,19 @@ themes = {
     "months": "november", "family": "mother", "Europe": "germany", "sport": "football",
     "medicine": "hospital", "finance": "dollar", "elections": "votes",
 }  # fmt: skip
-theme = np.full(len(words), None)
+theme = np.full(len(words), "none", dtype=object)
 for name, word in themes.items():
     theme[similarity[words == word].ravel().argsort()[-21:]] = name
-ax = plot_embedding(model, theme, names=True, size=12, title="t-SNE of 2000 words")
-ax.figure.set_size_inches(6.5, 6.5)
+in_theme = theme != "none"
+fig, ax = plt.subplots(figsize=(6.4, 4.5), layout="constrained")
+plot_embedding(model, "silver", ax=ax, size=4)
+Y, title = model.embedding_[in_theme], "t-SNE of 2000 words"
+plot_embedding(Y, theme[in_theme], ax=ax, names=True, size=45, title=title)
+_ = plt.setp(ax.texts, fontsize=14)
 
 # %%
-# The words of a theme lie together, although a few of each are elsewhere. A closer look at four
-# places, with all of the words there:
+# The words of a theme lie together, although a few words of each theme are elsewhere. The next
+# picture shows all words at four places:
 
 fig, axes = plt.subplots(2, 2, figsize=(9, 7.5), layout="constrained")
 for ax, word in zip(axes.flat, ["november", "doctor", "river", "dollar"], strict=True):
@@ -62,9 +66,9 @@ for word in ["november", "mother", "washington", "house"]:
 # %%
 # For most words they do. But “house” is similar to “senate” and to “room”, and “Washington” is a
 # city, a state and a government. In 100 dimensions, a word can be close to several groups that are
-# far from each other; in two it cannot. The map has put “house” among the buildings and
-# “Washington” among cities and states, so that their other meanings are lost.
+# far from each other. In two dimensions it cannot. The map has put “house” among the buildings and
+# “Washington” among cities and states. Their other meanings are lost.
 #
-# So a map gives an overview of themes, and a search for similar words should use the vectors
-# themselves. :doc:`/trust` measures how many neighbors a map keeps;
+# So use a map for an overview of themes. To search for similar words, use the vectors themselves.
+# :doc:`/trust` explains how to measure how many neighbors a map keeps, and
 # :ref:`sphx_glr_gallery_first_maps_cells.py` does so for another data set.

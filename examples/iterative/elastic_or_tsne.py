@@ -21,8 +21,8 @@ images = coil.X.reshape(-1, 128, 128)[:, ::3, ::3]
 # %%
 # Two maps of six objects
 # -----------------------
-# The color is the object, and a gray line joins each view to the next one. In the map of t-SNE the
-# two cars (red and orange) are strips: long lines lead from their ends across the map, where it
+# The color is the object, and a gray line joins each view to the next one. On the map by t-SNE the
+# two cars (red and orange) are strips. Long lines lead from their ends across the map, where t-SNE
 # has cut the loops. In the elastic embedding the same loops are closed. Both maps place one object
 # inside the loop of another, which a map of two dimensions can hardly avoid.
 
@@ -56,7 +56,7 @@ for name, model in models.items():
 plt.show()
 
 # %%
-# For clusters alone use t-SNE: it separates the objects more clearly, and its nearest neighbors
-# are more trustworthy. If the shape within a cluster matters (a cycle, a trajectory, a sheet) look
-# at the elastic embedding as well. See :doc:`/iterative` for a table of both over six data sets,
-# and :ref:`sphx_glr_gallery_iterative_unfolding_film.py` for how it comes about.
+# For clusters alone use t-SNE: it separates the objects more clearly, and its nearest neighbors are
+# more trustworthy. If the shape within a cluster matters (a cycle, a trajectory, a sheet), look at
+# the elastic embedding as well. :doc:`/iterative` has a table of both over six data sets, and
+# :ref:`sphx_glr_gallery_iterative_unfolding_film.py` shows how an elastic embedding comes about.

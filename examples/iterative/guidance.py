@@ -4,8 +4,8 @@ Can spectral guidance rescue a random start?
 
 A random start places neighbors far apart, and an iterative method may never bring them together
 again. Memisevic and Hinton proposed to smooth the gradient over neighbors at first. Here UKR
-unrolls a noisy helix from ten random starts, without and with that guidance: it helps, and a good
-start helps more.
+unrolls a noisy helix from ten random starts, without and with that guidance. Guidance helps, and a
+good start helps more.
 """
 
 import matplotlib.pyplot as plt
@@ -37,8 +37,9 @@ models["default start"] = [UKR(1).fit(X)]
 # The curve through the data
 # --------------------------
 # ``inverse_transform`` turns sorted coordinates into a curve through the data (black). One of the
-# starts is shown. Without guidance the curve jumps between the two windings; with it the curve
-# follows the helix, as it does from the default start, the best of three embeddings.
+# starts is shown. Without guidance the curve jumps between the two windings. With guidance it
+# follows the helix. So does the curve from the default start, which is the best of three
+# embeddings.
 
 fig, axes = plt.subplots(
     1, 3, figsize=(10, 4.4), subplot_kw={"projection": "3d"}, layout="constrained"
@@ -56,9 +57,9 @@ for ax, (name, fits) in zip(axes, models.items(), strict=True):
 # %%
 # All ten starts
 # --------------
-# The rank correlation of coordinate and angle is one if the helix is unrolled; above 0.98 it is
-# counted as such. Dots at the same number have the same start. Guidance solves some starts, does
-# little for others, and spoils one.
+# The helix is unrolled if the rank correlation of coordinate and angle is one; here values above
+# 0.98 count as unrolled. Dots at the same number have the same start. Guidance solves some starts,
+# does little for others, and spoils one.
 
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for marker, (name, fits) in zip("osD", models.items(), strict=True):
@@ -71,6 +72,6 @@ plt.show()
 
 # %%
 # Guidance is for starts that you cannot improve. Where the default start is possible, prefer it:
-# :doc:`/iterative` has the study over methods and starts, and
+# :doc:`/concepts/optimizers` has the study over methods and starts, and
 # :ref:`sphx_glr_gallery_iterative_unfolding_film.py` shows a homotopy, which needs no start at
 # all.

@@ -2,7 +2,7 @@
 Interrupt a long fit and continue it later
 ==========================================
 
-A fit of many points takes minutes or hours, and laptops are closed and jobs are killed. This
+A fit of many points takes minutes or hours. Meanwhile laptops are closed and jobs are killed. This
 example watches a fit, stops it, and continues it from a file. The result is that of an
 uninterrupted fit, bit for bit.
 """
@@ -66,8 +66,8 @@ except ValueError as error:
 plt.show()
 
 # %%
-# Pass a ``Checkpoint`` to every fit that you would not like to repeat; by default it saves every
-# five minutes. To limit the time instead, pass an optimizer with ``Stopping(max_time=600)``: the
-# fit returns the embedding that it has reached after ten minutes, with ``converged_ = False``. See
-# :doc:`/scale` for what a checkpoint contains, and
+# Pass a ``Checkpoint`` to every fit that you would not like to repeat. By default it saves every
+# five minutes. To limit the time instead, pass an optimizer with ``Stopping(max_time=600)``. The
+# fit then returns the embedding that it has reached after ten minutes, with ``converged_ = False``.
+# See :doc:`/scale` for what a checkpoint contains, and
 # :ref:`sphx_glr_gallery_iterative_start_from_a_model.py` for a first look at a sample.

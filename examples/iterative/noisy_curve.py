@@ -2,9 +2,9 @@
 Draw the curve that noisy points scatter around
 ===============================================
 
-Measurements along a process scatter around a curve, and the position along it is not recorded. UKR
-finds one coordinate along the curve, and the curve itself. How smooth the curve is depends on one
-parameter, and the error on the data does not tell its best value.
+For anyone whose measurements scatter around a curve, at unknown positions along it. UKR finds one
+coordinate along the curve, and the curve itself. One parameter sets how smooth the curve is. The
+error on the data does not tell its best value.
 """
 
 import matplotlib.pyplot as plt
@@ -25,10 +25,9 @@ X += 0.5 * rng.normal(size=X.shape)
 # One coordinate, one curve
 # -------------------------
 # ``UKR(1)`` has one coordinate, shown by color: the order of the points along the spiral.
-# ``inverse_transform`` of the coordinates is the black curve. With the default ``density_floor``
-# of 3 the curve follows the noise where points are sparse. The parameter says how many other
-# points should be within reach of every point, so a larger value is a smoother curve, and a value
-# that is too large cuts bends.
+# ``inverse_transform`` of the coordinates is the black curve. ``density_floor`` says how many other
+# points should be within reach of every point. With the default of 3 the curve follows the noise
+# where points are sparse. A larger value makes it smoother. A value that is too large cuts bends.
 
 models = {f"density_floor={floor}": UKR(1, density_floor=floor).fit(X) for floor in (3, 10, 30)}
 fig, axes = plt.subplots(2, 2, figsize=(8, 7.6), layout="constrained")
@@ -44,8 +43,8 @@ for ax, (name, model) in zip(axes.flat[1:], models.items(), strict=True):
 # %%
 # The error on the data misleads
 # ------------------------------
-# Here the true curve is known. Points that are predicted from all others (the leave-one-out error)
-# favor the wiggly curve, but the curve with ``density_floor=10`` is closer to the truth: it
+# Here the true curve is known. The leave-one-out error, which predicts each point from all others,
+# favors the wiggly curve. But the curve with ``density_floor=10`` is closer to the truth: it
 # removes most of the noise. With 30 the curve cuts the inner bends.
 
 from_truth = cdist(X, truth).min(axis=1).mean()

@@ -25,17 +25,20 @@ X, y = X[:500], y[:500]
 # A name is that of a filter of the gradient, of a method, or of both. ``"gradient"`` follows the
 # gradient downhill. ``"spectral"`` also solves a linear system with the Laplacian of the neighbor
 # graph, so that neighbors move together. ``"lbfgs"`` learns the curvature from past steps.
-# ``"spectral-lbfgs"``, the default of SNE, does both.
+# ``"spectral-lbfgs"``, the default of SNE, does both. Two of the searches are stopped after 300
+# steps, and the warnings about it are switched off.
 
-warnings.simplefilter("ignore", ConvergenceWarning)  # two of them are stopped after 300 steps
 graph = NeighborGraph.build(X, 30)
 models = {
-    name: SNE(perplexity=10, init="spectral", optimizer=name, max_iter=300).fit(graph)
+    name: SNE(perplexity=10, init="spectral", optimizer=name, max_iter=300)
     for name in ("gradient", "spectral", "lbfgs", "spectral-lbfgs")
 }
+for model in models.values():
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model.fit(graph)
 
 # %%
-# The curves show by how much the value is above the lowest that any of them has found. The two
+# The curves show how far each value is above the lowest that any optimizer has found. The two
 # methods with the spectral filter are ahead after about ten evaluations. L-BFGS alone stops early,
 # in a local minimum that is a few percent higher.
 
@@ -52,8 +55,8 @@ limits = ax.set_ylim(0.05, 300)
 # %%
 # The maps
 # --------
-# All four maps show the same clusters. A value that is a percent or three higher is not another
-# picture, but small groups that are in the wrong place.
+# All four maps show the same clusters. If the value is a percent or three higher, the picture is
+# not a different one: a few small groups are in the wrong place.
 
 for name, model in models.items():
     print(f"{name:15} {model.loss_:.3f} after {model.n_evaluations_} evaluations: {model.status_}")
@@ -62,5 +65,6 @@ plt.show()
 
 # %%
 # The order is not the same for every objective and every start, which is why methods have
-# different defaults. :doc:`/iterative` has a table of nine optimizers for nine problems, ten seeds
-# each. :func:`~manifoldry.plotting.plot_trace` draws the curve of a single model.
+# different defaults. :doc:`/concepts/optimizers` has a table of nine optimizers for nine problems,
+# each with three data sets and ten seeds. :func:`~manifoldry.plotting.plot_trace` draws the curve
+# of a single model.

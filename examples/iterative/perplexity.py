@@ -2,9 +2,9 @@
 What does the perplexity of t-SNE change?
 =========================================
 
-The perplexity is the one parameter of t-SNE that everybody has to think about: the effective
-number of neighbors that attract each point. Here the same handwritten digits are embedded with
-four values, and each map is measured.
+The perplexity is the one parameter of t-SNE that everybody has to think about. It is the effective
+number of neighbors that attract each point. Here the same handwritten digits are embedded with four
+values, and each map is measured.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ X, y = X[:800], y[:800]
 # %%
 # The four maps
 # -------------
-# With a perplexity of 3 every point knows its nearest neighbors only, and the digits fall apart
+# With a perplexity of 3 every point knows only its nearest neighbors, and the digits fall apart
 # into crumbs. With 200, a quarter of the data, the map approaches one that keeps large distances,
 # and clusters touch. The maps with 10 and 30 show the same clusters.
 
@@ -30,7 +30,7 @@ axes = plot_grid(models, y, n_columns=2, panel=3.4, color_label="digit")
 # %%
 # What is kept
 # ------------
-# ``trustworthiness`` asks whether neighbors on the map are neighbors in the data, and ``rnx_area``
+# ``trustworthiness`` says whether neighbors on the map are neighbors in the data. ``rnx_area`` says
 # how many neighbors are kept beyond chance, over all neighborhood sizes.
 
 for name, model in models.items():
@@ -52,7 +52,7 @@ plt.show()
 
 # %%
 # The default is 20 for these data and 30 for more than 1200 points, and it rarely has to be
-# changed. Look at a second map with another value before you believe in a detail: what changes
-# with the perplexity is not a fact about the data. See :doc:`/iterative` for the study behind the
+# changed. Look at a second map with another value before you believe in a detail. What changes with
+# the perplexity is not a fact about the data. See :doc:`/iterative` for the study behind the
 # default, :doc:`/trust` for the metrics, and :ref:`sphx_glr_gallery_iterative_how_tsne_works.py`
 # for how such a map comes about.

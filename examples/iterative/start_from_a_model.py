@@ -2,9 +2,9 @@
 Embed a sample first, then all points in its places
 ===================================================
 
-Two maps of t-SNE of the same data rarely look alike, which is a nuisance if colleagues have
-learned the first one. ``init=model`` starts from a fitted model, even from one of a sample, so
-that every cluster keeps its place. Here a map of 300 digits becomes a map of 1200.
+Two t-SNE maps of the same data rarely look alike. That is a nuisance if colleagues have learned the
+first one. ``init=model`` starts from a fitted model, even from one of a sample, so that every
+cluster keeps its place. Here a map of 300 digits becomes a map of 1200.
 """
 
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ part = np.arange(0, 1200, 4)
 # %%
 # Three maps
 # ----------
-# The large map starts from the map of the sample above it to the left: ``transform`` of that model
-# places all points, and the search improves them together. The map below starts anew, from
-# principal components, the default.
+# The large map starts from the map of the sample, at the top left. ``transform`` of that model
+# places all points, and the search improves them together. The map at the bottom left starts anew
+# from principal components, which is the default.
 
 sample = TSNE().fit(X[part])
 grown = TSNE(init=sample).fit(X)
@@ -49,8 +49,8 @@ for name, model in {"from the 300": grown, "anew": anew}.items():
 plt.show()
 
 # %%
-# Both maps of all digits are equally good, but only the one that starts from the sample can be
-# read with the first one beside it. The map that starts anew is turned and mirrored, and its
-# clusters have other neighbors even after the best alignment. The recipe also serves when more
-# data arrive, or when a slow fit should be tried on a sample first: see :doc:`/scale` and
-# :doc:`/iterative`. To place new points without moving the old ones, use ``transform`` instead.
+# Both maps of all digits are equally good, but only the one that starts from the sample can be read
+# with the first one beside it. The map that starts anew is turned and mirrored. Its clusters have
+# other neighbors even after the best alignment. The recipe also serves when more data arrive, or
+# when you want to try a slow fit on a sample first: see :doc:`/scale` and :doc:`/iterative`. To
+# place new points without moving the old ones, use ``transform`` instead.

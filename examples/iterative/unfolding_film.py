@@ -24,9 +24,8 @@ X, sheet = make_swiss_roll(600, random_state=0)
 # ``optimizer=Homotopy(...)`` minimizes a series of objectives, each from the minimizer of the one
 # before, and records the minimizers in ``path_``. The points leave their common place along a line
 # (rank 1). The line bends to an arch, ordered along the length of the roll, and the arch widens to
-# the whole sheet. Each panel has its own scale. The perplexity of 8 is small, so that few
-# neighbors are in other layers: with the default of 20 the map of these 600 points stays rolled
-# up.
+# the whole sheet. Each panel has its own scale. The perplexity of 8 is small, so that few neighbors
+# are in other layers. With the default of 20 the map of these 600 points stays rolled up.
 
 search = Homotopy(n_steps=28)
 model = ElasticEmbedding(perplexity=8, weight=1e4, optimizer=search, random_state=0).fit(X)
@@ -35,7 +34,8 @@ axes = plot_path(model, sheet[:, 0], color_label="arc length")
 # %%
 # The film
 # --------
-# The same path as a film of 28 frames, each scaled to the same size. Press play.
+# The same path as a film of 28 frames, each scaled to the same size. Press play. To keep the film,
+# write ``film.save("film.gif", writer="pillow")`` at the end.
 
 path = model.path_
 frames = [Y / np.abs(Y).max() for Y in path.embeddings]
@@ -61,6 +61,6 @@ for weight, rank in path.bifurcations:
 
 # %%
 # A path shows coarse structure before fine structure, so a map at a smaller λ is a summary of the
-# final one: ``path_.embedding_at(30.0)`` is the map nearest to λ = 30. See :doc:`/iterative` for
-# how the weight is chosen by default, and :ref:`sphx_glr_gallery_iterative_how_tsne_works.py` for
-# the same idea in t-SNE.
+# final one: ``path_.embedding_at(30.0)`` is the map nearest to λ = 30. See
+# :doc:`/concepts/homotopies` for how the weight is chosen by default, and
+# :ref:`sphx_glr_gallery_iterative_how_tsne_works.py` for the same idea in t-SNE.

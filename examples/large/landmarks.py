@@ -19,8 +19,8 @@ from manifoldry.plotting import plot_embedding, plot_learning_curve
 # A roll of 20 000 points
 # -----------------------
 # Fifty landmarks (black) are chosen one by one, each as far as possible from those before it. The
-# other points are placed by their distances to these. The map is the true sheet up to a percent or
-# so of its size.
+# other points are placed by their distances to the landmarks. The map differs from the true sheet
+# by a percent or so of its size.
 
 X, sheet = make_swiss_roll(20_000, random_state=0)
 model = Isomap(n_landmarks=50).fit(X)
@@ -37,10 +37,10 @@ dots = ax.plot(*aligned.aligned[model.landmarks_].T, "k.")
 # %%
 # How many are enough?
 # --------------------
-# For data of 2000 points all pairs can still be used, and the maps with landmarks are compared
-# with that exact map: 0 is the same, 1 unrelated. Ten landmarks reproduce the roll up to about a
-# percent. Handwritten digits have no simple shape, and the geodesic distances do not fit in two
-# dimensions: a map with few landmarks is another map.
+# With 2000 points all pairs can still be used. The maps with landmarks are compared with that exact
+# map: 0 is the same map, 1 an unrelated one. Ten landmarks reproduce the roll up to about a
+# percent. Handwritten digits have no simple shape, and their geodesic distances do not fit in two
+# dimensions. There, few landmarks give a different map.
 
 data = {"roll": make_swiss_roll(2000, random_state=0).X, "digits": load_digits().data}
 counts = (5, 10, 30, 100, 300)

@@ -2,9 +2,9 @@
 Embed data that stay on disk
 ============================
 
-A table may be larger than the memory of the computer. NumPy can map such a file without reading
-it, and ``transform`` takes the map as it is: it reads rows in blocks. Here a model of 3000 rows
-places 200 000 rows of a file, and its memory does not grow with the file.
+A table may be larger than the memory of the computer. NumPy can open such a file as a memory map,
+without reading it. ``transform`` accepts a memory map and reads its rows in blocks. Here a model of
+3000 rows places 200 000 rows of a file, and its memory does not grow with the file.
 """
 
 import tracemalloc
@@ -22,8 +22,8 @@ from manifoldry.plotting import plot_embedding
 # %%
 # A file
 # ------
-# A noisy roll, turned into 64 features, is written in blocks, in single precision. A real table
-# may have come from a database or an instrument.
+# A noisy roll, turned into 64 features, is written to a file in blocks, in single precision. Your
+# table may come from a database or an instrument.
 
 n, block, n_features = 200_000, 20_000, 64
 path = Path(mkdtemp()) / "rows.npy"
@@ -57,7 +57,7 @@ ax = plot_embedding(Y, arc_length, ax=ax, title=title, color_label="arc length")
 # %%
 # Memory
 # ------
-# Twice as many rows take hardly more memory: the result is larger, the blocks are not.
+# Twice as many rows take hardly more memory. The result is larger, but the blocks are not.
 
 for rows in (X[: n // 2], X):
     tracemalloc.start()
@@ -68,7 +68,7 @@ for rows in (X[: n // 2], X):
 plt.show()
 
 # %%
-# Rows in single precision give a map in single precision. Fit a sample that fits in memory:
-# ``fit`` needs the rows themselves. Take rows at random, not the first ones, because files are
+# Rows in single precision give an embedding in single precision. ``fit`` needs the rows themselves,
+# so fit a sample that fits in memory. Take rows at random, not the first ones, because files are
 # often sorted. See :doc:`/scale` for the rates of ``transform`` of every method, and
 # :ref:`sphx_glr_gallery_large_landmarks.py` for a fit of more points.

@@ -38,10 +38,10 @@ axes = plot_grid(models, y, n_columns=2, panel=3.4, color_label="digit")
 # %%
 # Exact and approximate
 # ---------------------
-# ``search`` says how neighbors were found and why. For these 5000 rows all pairs are compared.
-# From about 45 000 rows of 50 features on, each point is compared with the points of nearby cells
-# only, which is faster on large data; here it is requested. ``recall`` is the fraction of the true
-# neighbors that are found, estimated on a sample of the points.
+# ``search`` says how neighbors were found and why. For these 5000 rows all pairs are compared. From
+# about 45 000 rows of 50 features on, each point is compared only with the points of nearby cells,
+# which is faster on large data. Here this search is requested. ``recall`` is the fraction of the
+# true neighbors that are found, estimated on a sample of the points.
 
 approximate = NeighborGraph.build(X, 10, search="approximate")
 print(near.search)
@@ -62,4 +62,4 @@ plt.show()
 # %%
 # Build the graph yourself if several methods or several parameter values share it. The choice of
 # the search can be left to the library, which warns if the recall is low. See :doc:`/scale` for
-# times of both searches on up to a million points.
+# times of both searches, of the approximate one on up to a million points.

@@ -2,9 +2,9 @@
 How far off is a reconstruction?
 ================================
 
-A model turns positions of a map back into data, and the result is never exact. You want a bound for
-the error at each position that rarely fails. ``ConformalInverse`` gives each position a radius, for
-any method: if you ask for 0.9, nine of ten new points lie within their radius, on average.
+A model turns positions of a map back into data, but the result is never exact. You want a bound on
+the error that rarely fails. ``ConformalInverse`` adds a radius to each reconstruction, for any
+method. If you ask for 0.9, on average nine of ten new points lie within their radius.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ def sample_spiral(n, rng):
 
 # %%
 # The data lie near a spiral, with noise that grows toward the outer end. Isomap describes each
-# point by one coordinate, its position along the spiral. The way back gives a point of the spiral,
-# and loses the noise.
+# point by one coordinate, its position along the spiral. The inverse returns a point on the spiral,
+# without the noise.
 
 rng = np.random.default_rng(0)
 X, X_new = sample_spiral(2000, rng), sample_spiral(400, rng)
@@ -46,11 +46,13 @@ ax.legend(loc="upper right", fontsize=9)
 print(f"{inside.mean():.3f} of the new points are within their radius")
 
 # %%
-# The radii follow the noise: they are small at the inner end and large at the outer one. A few
+# The radii follow the noise: they are small at the inner end and large at the outer end. A few
 # crosses lie on blue: they are within the circle of another point, but not within their own. The
-# radii come from points that were held out of the fit, so they need no assumption about the noise.
+# radii are computed from points that were held out of the fit, so they need no assumption about the
+# noise.
 #
-# Is nine of ten a promise? Repeat the experiment with new data, for several values of ``coverage``:
+# Are they really nine of ten? Repeat the experiment with new data, for several values of
+# ``coverage``:
 
 fig, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
 ax.plot([0.45, 1], [0.45, 1], color="gray", linewidth=1)
@@ -65,11 +67,11 @@ for wanted in (0.5, 0.7, 0.8, 0.9, 0.95):
         ax.plot(wanted, covered, ".", color="tab:blue", alpha=0.6)
 
 # %%
-# The observed fractions scatter around the requested ones, since the radii are determined by the
-# 250 points that were held out of the fit. The promise is about the average, over data sets and
-# over all positions of a map. It is no promise for each single position.
+# The observed fractions scatter around the requested ones, because only 250 points were held out to
+# compute the radii. The guarantee holds on average, over data sets and over all positions of a map.
+# It does not hold for each single position.
 #
-# The same for real data of many dimensions, a map of two coordinates of the digits:
+# Now use real data of many dimensions, and a map of the digits with two coordinates:
 
 X, X_new = train_test_split(load_digits().data, train_size=1200, random_state=0)
 model = ConformalInverse(Isomap(n_neighbors=12), coverage=0.9).fit(X)
@@ -80,10 +82,11 @@ print(f"{inside.mean():.3f} within their radius; reliable: {reliable.mean():.3f}
 print(f"median radius {np.median(radius):.0f}, spread of the data {spread:.0f}")
 
 # %%
-# The promise is kept, but the radii are about as large as the spread of the whole data: two
-# coordinates are not enough to reconstruct a digit. A bound that is honest may be disappointing.
+# The guarantee holds, but the radii are about as large as the spread of the whole data: two
+# coordinates are not enough to reconstruct a digit.
 #
-# ``reliable`` is False for positions that are far from all data, or that do not return to their
-# place after the way to the data and back. :doc:`/trust` has the results for five methods and four
-# data sets. :ref:`sphx_glr_gallery_new_points_unseen_digits.py` asks the same question for the way
-# to the map, and :ref:`sphx_glr_gallery_new_points_inverse_grid.py` shows reconstructed digits.
+# ``reliable`` is False for two kinds of positions: those far from all data, and those for which
+# ``transform`` of the reconstruction does not return to the position. :doc:`/trust` has the results
+# for five methods and four data sets. :ref:`sphx_glr_gallery_new_points_unseen_digits.py` asks when
+# ``transform`` can be trusted, and :ref:`sphx_glr_gallery_new_points_inverse_grid.py` shows
+# reconstructed digits.

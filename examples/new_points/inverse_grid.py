@@ -3,8 +3,8 @@ What does each place of a map mean?
 ===================================
 
 The axes of a nonlinear map have no names and no units. But a fitted model can compute data from any
-position, and a grid of such data explains the map better than any label. This example draws the
-digits that belong to a grid of positions, on the maps of two methods.
+position. This example draws the digits that belong to a grid of positions, on the maps of two
+methods. Such a grid shows what each place of the map means.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,8 @@ X, X_new = train_test_split(X, train_size=800, random_state=0, stratify=y)
 
 # %%
 # None of the images below is in the data. ``inverse_transform`` computes each of them from its
-# position. There is no image where no training points are near, since it would be an extrapolation.
+# position. Where no training points are near, there is no image, because it would be an
+# extrapolation.
 
 isomap = Isomap(n_neighbors=12).fit(X)
 fig, ax = plt.subplots(figsize=(8, 7), layout="constrained")
@@ -28,7 +29,7 @@ ax = plot_inverse_grid(
 )
 
 # %%
-# Each digit has a region. The images also say what changes inside a region, such as the slant of
+# Each digit has a region. The images also show what changes inside a region, such as the slant of
 # the fives and the foot of the ones. Where two regions meet, the images are blurred: they are
 # averages of digits that the map has put at the same place.
 #
@@ -41,8 +42,8 @@ ax = plot_inverse_grid(
 )
 
 # %%
-# The images are sharp, because hardly any place is shared by two digits. But most of the map is
-# empty, and there are no images between a 0 and a 3, because t-SNE separates what it can.
+# The images are sharp, because two digits hardly ever share a place. But most of the map is empty.
+# For example, there are no images between a 0 and a 3, because t-SNE separates the groups.
 #
 # How much of an image survives the way to two coordinates and back? ``score`` is the part of the
 # variance of unseen digits that does.
@@ -51,10 +52,10 @@ for name, model in {"PCA": PCA(2).fit(X), "Isomap": isomap, "t-SNE": tsne}.items
     print(f"{name:7} {model.score(X_new):.2f}")
 
 # %%
-# t-SNE loses the least here, PCA the most. Blurred regions in such a grid show where a map has put
-# different things on top of each other. A map of more coordinates, or of another method, may
+# t-SNE loses the least here, and PCA the most. Blurred regions in such a grid show where a map has
+# put different things on top of each other. A map with more coordinates, or by another method, may
 # separate them.
 #
-# :doc:`/trust` is about positions off the map and about error radii of reconstructions, see also
-# :ref:`sphx_glr_gallery_new_points_error_radius.py`. :ref:`sphx_glr_gallery_new_points_walk.py`
-# walks across a map, from one image to another.
+# :doc:`/trust` is about positions off the map and error radii of reconstructions.
+# :ref:`sphx_glr_gallery_new_points_error_radius.py` computes such radii, and
+# :ref:`sphx_glr_gallery_new_points_walk.py` walks across a map, from one image to another.

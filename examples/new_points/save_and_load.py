@@ -2,9 +2,9 @@
 How do I hand a model to a colleague?
 =====================================
 
-You have fitted a map, and a colleague wants to place new rows on it. Send one file: it contains the
-scaler, the map and the names of the columns, and no code, so that loading it is safe. Here it is a
-map of tumors of the breast, by 30 measurements of their cells.
+You have fitted a map, and a colleague wants to place new rows on it. Send one file. It contains the
+scaler, the map and the names of the columns. It contains no code, so loading it is safe. Here it is
+a map of breast tumors, made from 30 measurements of their cells.
 """
 
 import tempfile
@@ -27,8 +27,8 @@ diagnosis = data.target_names[data.target]
 X, X_new, y, y_new = train_test_split(data.data, diagnosis, test_size=60, random_state=0)
 
 # %%
-# Fit a pipeline, and save both of its steps in one file. ``facts`` are notes of your own that
-# travel with it.
+# Fit a pipeline, and save both of its steps in one file. ``facts`` are your own notes, which are
+# stored in the file, too.
 
 model = make_pipeline(StandardScaler(), manifoldry.Isomap(n_neighbors=15)).fit(X)
 folder = tempfile.TemporaryDirectory()
@@ -47,7 +47,7 @@ ax = plot_embedding(
 )
 
 # %%
-# Nothing changes on the way: the loaded model returns the same numbers, to the last bit.
+# The loaded model returns exactly the same numbers:
 
 print("the same bits:", np.array_equal(placed, model.transform(X_new)))
 classifier = KNeighborsClassifier(5).fit(loaded[-1].embedding_, y)
@@ -63,8 +63,8 @@ print(", ".join(info.training["feature_names"][:3]), "…")
 print("source:", info.training["source"])
 
 # %%
-# The names of the columns travel with the model, so that a table with its columns in another order
-# is refused. So is a file that was damaged or changed:
+# The model knows the names of the columns, so it refuses a table with its columns in another order.
+# ``load`` refuses a file that was damaged or changed:
 
 try:
     loaded.transform(X_new[X_new.columns[::-1]])
@@ -81,9 +81,10 @@ except DamagedModelError as error:
 folder.cleanup()
 
 # %%
-# A pickle would do the same for people who trust each other, but loading a pickle runs whatever
-# code its author has put there. A ``.model`` file has numbers and names only.
+# A pickle would do the same, but loading a pickle runs whatever code its author has put there. A
+# ``.model`` file has only numbers and names.
 #
 # :doc:`/command-line` places new rows with ``manifoldry transform tumors.model new.csv``, without
-# any Python. :ref:`sphx_glr_gallery_first_maps_columns_with_units.py` explains the scaler, and
-# :ref:`sphx_glr_gallery_new_points_unseen_digits.py` how to find rows that do not belong on a map.
+# any Python. :ref:`sphx_glr_gallery_first_maps_columns_with_units.py` explains why a scaler is
+# needed, and :ref:`sphx_glr_gallery_new_points_unseen_digits.py` finds rows that do not belong on a
+# map.

@@ -2,9 +2,9 @@
 Which new points can be trusted on a map?
 =========================================
 
-A fitted model places every new row somewhere on its map, also one that does not belong there. Here
-a map of 1200 digits receives unseen digits, and images that are no digits. ``novelty`` tells most
-of them apart, but not all: a blend of two digits passes.
+A fitted model places every new row somewhere on its map, even a row that does not belong there.
+Here unseen digits, and images that are not digits, are placed on a map of 1200 digits. ``novelty``
+detects most images that do not belong, but not all: blends of two digits pass.
 """
 
 import warnings
@@ -24,8 +24,8 @@ X, X_new, y, y_new = train_test_split(X, y, train_size=1200, random_state=0, str
 model = TSNE(random_state=0).fit(X)
 
 # %%
-# New rows of several kinds, 40 of each. ``transform`` places them without a new fit. It would warn
-# that many rows are unlike the training data; here we look at each row instead.
+# There are six kinds of new rows, 40 of each. ``transform`` places them without a new fit. It would
+# warn that many rows are unlike the training data. Here we look at each row instead.
 
 rng = np.random.default_rng(0)
 digits = X_new[:40].reshape(-1, 8, 8)
@@ -42,19 +42,33 @@ with warnings.catch_warnings(action="ignore", category=NoveltyWarning):
     for name, rows in new.items():
         placed[name] = model.transform(rows.reshape(-1, 64), return_distance=True)
 
-fig, axes = plt.subplots(2, 3, figsize=(10, 6.5), layout="constrained")
-for ax, (name, (positions, novelty)) in zip(axes.flat, placed.items(), strict=True):
-    plot_embedding(model, y, ax=ax, size=3, alpha=0.3, legend=False)
+
+def draw(name, ax):
+    """Draw the new rows of one kind where they were placed among the training digits."""
+    positions, novelty = placed[name]
+    plot_embedding(model, y, ax=ax, size=6, alpha=0.4, legend=False)
     title = f"{name}: median novelty {np.median(novelty):.1f}"
-    plot_images(positions, new[name], "black", ax=ax, size=0, image_size=0.09, title=title)
+    plot_images(positions, new[name], "black", ax=ax, size=0, image_size=0.12, title=title)
+
+
+fig, axes = plt.subplots(1, 2, figsize=(7, 3.9), layout="constrained")
+for name, ax in zip(["unseen digits", "noise"], axes, strict=True):
+    draw(name, ax)
 
 # %%
-# The colored dots are the training digits. Unseen digits land among digits of their kind. Noise and
-# inverted images land between or inside the groups, and nothing about these places is unusual. So
-# the position on a map does not tell whether a row belongs there.
+# The colored dots are the training digits. Unseen digits land among digits of their kind. Noise
+# lands between or inside the groups, and nothing about these places is unusual. The other kinds:
+
+fig, axes = plt.subplots(2, 2, figsize=(7, 7.6), layout="constrained")
+for name, ax in zip(list(new)[2:], axes.flat, strict=True):
+    draw(name, ax)
+
+# %%
+# Inverted images, too, are at places where nothing is unusual. So the position on a map does not
+# tell whether a row belongs there.
 #
-# The novelty is measured in the data: it is the distance from the nearest training rows, relative
-# to their own spacing. 1 is typical, and only 1 % of training rows exceed 2.
+# Novelty is measured in the data: it is the distance of a row from the nearest training rows,
+# relative to their spacing. 1 is typical, and only 1 % of the training rows exceed 2.
 
 fig, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
 for row, (_, novelty) in enumerate(placed.values()):
@@ -64,18 +78,19 @@ ax.set(yticks=range(len(new)), yticklabels=new, xlabel="novelty", xlim=(0, None)
 ax.invert_yaxis()
 
 # %%
-# Noise, inverted and sideways images are all found. About half of the upside-down digits pass, some
-# of them because an upside-down 0, 3 or 8 is a digit again. Nearly all blends of two digits pass:
-# they lie between digits, where a distance finds nothing unusual.
+# Noise, inverted and sideways images are all detected. About half of the upside-down digits pass,
+# some of them because an upside-down 0, 3 or 8 is a digit again. Nearly all blends of two digits
+# pass: they lie between digits, and their distance from the data is not unusual.
 #
-# May the unseen digits be used like the others? Predict the digit from the position on the map:
+# Can the positions of unseen digits be used like those of the others? Predict the digit from the
+# position on the map:
 
 classifier = KNeighborsClassifier(5).fit(model.embedding_, y)
 accuracy = classifier.score(model.transform(X_new), y_new)
 print(f"{len(X_new)} unseen digits: {accuracy:.1%} are placed among digits of their kind")
 
 # %%
-# Look at ``novelty`` before you look at the map of new rows. A high value is a reason not to trust
-# a place; a low value is no proof that a row belongs there. :doc:`/trust` has the rates of
-# detection on seven data sets, and :ref:`sphx_glr_gallery_new_points_error_radius.py` gives bounds
-# for the way back from the map to the data.
+# Look at ``novelty`` before you look at the places of new rows. A high value is a reason not to
+# trust a place. A low value is no proof that a row belongs there. :doc:`/trust` has the rates of
+# detection on seven data sets, and :ref:`sphx_glr_gallery_new_points_error_radius.py` computes
+# bounds on the error of the inverse.

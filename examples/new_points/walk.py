@@ -2,10 +2,10 @@
 What lies between two images?
 =============================
 
-Halfway between two images, pixel by pixel, is a double exposure, and no image of the same kind. A
-walk along the data passes through real images instead. Of 698 rendered faces
-(``load_isomap_faces``), which differ in pose and light, we walk from one that looks to one side to
-one that looks to the other.
+The mean of two images, pixel by pixel, is a double exposure, not an image of the same kind. A walk
+along the data passes through real images instead. The data are 698 rendered faces
+(``load_isomap_faces``), which differ in pose and light. We walk from a face that looks to one side
+to a face that looks to the other.
 """
 
 import matplotlib.pyplot as plt
@@ -19,17 +19,17 @@ faces = load_isomap_faces()
 model = Isomap(n_neighbors=8).fit(faces.X)
 
 # %%
-# Choose the two faces by their known parameters (light, pose left-right, pose up-down): both have
-# light and pose up-down in the middle of the range.
+# Choose the two faces by their known parameters (light, pose left-right, pose up-down). For both,
+# light and pose up-down are in the middle of the range.
 
 start, stop = (
     np.linalg.norm(faces.coordinates - [0, side, 0], axis=1).argmin() for side in (1.5, -1.5)
 )
 
 # %%
-# There are three ways from one to the other. ``walk`` follows the shortest path from neighbor to
-# neighbor in the data. A straight line on the map becomes images by ``inverse_transform``. And a
-# straight line in the pixels is a weighted mean of both images.
+# There are three ways from one face to the other. ``walk`` follows the shortest path from neighbor
+# to neighbor in the data. ``inverse_transform`` turns a straight line on the map into images. A
+# straight line in the pixels gives weighted means of both images.
 
 walk = model.walk(faces.X, start, stop)
 steps = np.linspace(0, 1, 9)[:, None]
@@ -46,12 +46,12 @@ for ax, (name, rows) in zip(axes, ways.items(), strict=True):
     ax.set_axis_off()
 
 # %%
-# Along the data, the head turns. Its images are 9 of those in the data, so each of them is sharp,
-# and the steps between them are not quite even.
+# Along the data, the head turns. The 9 images are faces of the data set, so each image is sharp,
+# but the steps between them are not quite even.
 #
-# Straight on the map, the head turns too, but the light changes and some images are blurred. The
-# map has two coordinates, which are the two directions of the pose. It knows nothing about the
-# light, and computes an average of faces with different light.
+# Straight on the map, the head turns, too, but the light changes and some images are blurred. The
+# two coordinates of the map are the two directions of the pose. They do not determine the light, so
+# the inverse is an average of faces with different light.
 #
 # Straight in the pixels, nothing turns: one face fades out while the other fades in.
 
@@ -66,7 +66,7 @@ print(f"straight line {np.linalg.norm(faces.X[start] - faces.X[stop]):.1f}")
 print(f"along the data {walk.lengths[-1]:.1f}, by way of {len(walk.rows)} faces")
 
 # %%
-# Every estimator has ``walk``, and it needs no inverse. With ``n_steps`` the steps are equal, and
-# images between two faces are blends of these two. :doc:`/trust` says how far to believe an
-# inverse, :ref:`sphx_glr_gallery_new_points_inverse_grid.py` computes images on the whole map, and
+# Every estimator has ``walk``, which needs no inverse. With ``n_steps`` the steps are equal, and an
+# image between two faces is a blend of these two. :doc:`/trust` says how far to believe an inverse,
+# :ref:`sphx_glr_gallery_new_points_inverse_grid.py` computes images on the whole map, and
 # :ref:`sphx_glr_gallery_first_maps_faces.py` finds the light in a third coordinate.

@@ -54,8 +54,8 @@ for ax, (title, (points, drawn)) in zip(axes, panels.items(), strict=True):
 plt.show()
 
 # %%
-# Anisotropy is the largest over the smallest stretch around a point: 1 if small shapes keep
-# their form.
+# Anisotropy is the largest stretch around a point divided by the smallest. It is 1 if small shapes
+# keep their form.
 
 for name, model in models.items():
     anisotropy = local_distortion(X, model).anisotropy
@@ -74,4 +74,4 @@ plt.show()
 # %%
 # Use a conformal map for surfaces that cannot be flattened; for a rolled sheet, which can be, a
 # map that keeps distances is better: :ref:`sphx_glr_gallery_spectral_unfolding_with_a_proof.py`.
-# :doc:`/unfolding` has the angles for more surfaces and the proof of optimality.
+# :doc:`/unfolding` has the angles for more surfaces, and a certificate that the optimum was found.

@@ -16,9 +16,9 @@ from manifoldry import PCA, DiffusionMaps
 from manifoldry.plotting import plot_embedding
 
 # %%
-# A simulation in the manner of single-cell data: 900 cells of 50 genes. All start alike; at time
-# 0.35 a branch leaves, and at 0.65 the other one splits again. Fewer cells are late than early,
-# and noise has heavy tails.
+# The data are a simulation in the manner of single-cell data: 900 cells of 50 genes. All cells
+# start alike. At time 0.35 a branch leaves, and at 0.65 the other one splits again. Fewer cells are
+# late than early, and noise has heavy tails.
 
 rng = np.random.default_rng(0)
 n = 900
@@ -37,10 +37,10 @@ genes = programs @ rng.normal(size=(5, 50))
 X = genes + 0.06 * rng.standard_t(3, size=genes.shape)
 
 # %%
-# PCA shows two of the branches well, but folds the late split into one clump. Diffusion maps
-# draw the branches as thin arms and separate the late split, although one of its arms is short
-# in the first three coordinates. They are fitted with 15, because pseudotime is a sum over
-# random walks of all lengths, and needs more coordinates than a picture.
+# PCA shows two of the branches well, but folds the late split into one clump. Diffusion maps draw
+# the branches as thin arms and separate the late split, although one of its arms is short in the
+# first three coordinates. The model has 15 coordinates, because pseudotime is a sum over random
+# walks of all lengths and needs more coordinates than a picture.
 
 model = DiffusionMaps(15).fit(X)
 start = time.argmin()  # in practice: a cell that is known to be early
@@ -56,9 +56,9 @@ _ = plot_embedding(
 )
 
 # %%
-# Pseudotime against true time, by fate: the order is right within every branch. The curves bend
-# at the end, where walks have nowhere to go, so pseudotime is an order and not a clock. Compare
-# cells of different branches with care.
+# The plot has pseudotime against true time, by fate. The order is right within every branch. The
+# curves bend at the end, where walks have nowhere to go, so pseudotime is an order and not a clock.
+# Compare cells of different branches with care.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for k in range(3):
@@ -71,5 +71,5 @@ plt.show()
 
 # %%
 # The start has to be known; pseudotime from a late cell would run backwards. :doc:`/choosing`
-# has the details, and :doc:`/anndata` the same for single cells in an AnnData. If the branches
-# are separate in the graph, see :ref:`sphx_glr_gallery_spectral_pieces.py`.
+# has the details, and :doc:`/anndata` has diffusion coordinates of single cells in an AnnData. If
+# the branches are separate in the graph, see :ref:`sphx_glr_gallery_spectral_pieces.py`.

@@ -2,9 +2,9 @@
 Clusters of any shape, and labels for new points
 ================================================
 
-For anyone whose clusters are not round. K-means cuts moons and rings in half; spectral
-clustering follows the neighbor graph. Here it also labels new points, which scikit-learn's does
-not, so its decision regions can be drawn.
+For anyone whose clusters are not round. K-means cuts moons and rings in half. Spectral clustering
+follows the neighbor graph instead. Here it also labels new points, which scikit-learn's version
+does not, so its decision regions can be drawn.
 """
 
 import warnings
@@ -26,12 +26,11 @@ data = {
 }
 
 # %%
-# Dots and background have the color of their cluster. Most of the background is far from any
-# data, where a label means little, and ``predict`` warns about it; for the picture the warning
-# is switched off. The number is the adjusted Rand index: 1 if clusters are the true groups, 0 if
+# Dots and background have the color of their cluster. Most of the background is far from any data,
+# where a label means little. ``predict`` warns about it; for the picture the warning is switched
+# off. The number is the adjusted Rand index: 1 if the clusters are the true groups, 0 if they are
 # arbitrary.
 
-warnings.simplefilter("ignore", NoveltyWarning)
 fig, axes = plt.subplots(2, 3, figsize=(10, 6.4), layout="constrained")
 for column, (name, (X, truth, k)) in zip(axes.T, data.items(), strict=True):
     low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
@@ -39,7 +38,8 @@ for column, (name, (X, truth, k)) in zip(axes.T, data.items(), strict=True):
     models = KMeans(k, n_init=10, random_state=0), SpectralClustering(k, random_state=0)
     for ax, model in zip(column, models, strict=True):
         clusters = model.fit_predict(X)
-        regions = model.predict(places.reshape(-1, 2)).reshape(150, 150)
+        with warnings.catch_warnings(action="ignore", category=NoveltyWarning):
+            regions = model.predict(places.reshape(-1, 2)).reshape(150, 150)
         ax.pcolormesh(*places.T, regions.T, cmap="tab10", vmin=0, vmax=9, alpha=0.3)
         ax.scatter(*X.T, c=clusters, cmap="tab10", vmin=0, vmax=9, s=8)
         score = adjusted_rand_score(truth, clusters)
@@ -57,5 +57,5 @@ print(f"agreement on 1000 new points: {adjusted_rand_score(groups_new, model.pre
 # %%
 # The number of clusters has to be given, and the groups must be separated by a gap in the graph:
 # where they touch, as two of the stretched groups do, a few points are assigned to the wrong
-# one. :doc:`/concepts/index` compares the methods; what a graph in several pieces does to other
-# methods is in :ref:`sphx_glr_gallery_spectral_pieces.py`.
+# one. :doc:`/choose/index` says when to prefer another method; what a graph in several pieces does
+# to other methods is in :ref:`sphx_glr_gallery_spectral_pieces.py`.

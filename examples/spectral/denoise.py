@@ -2,9 +2,9 @@
 Remove noise with the inverse of kernel PCA
 ===========================================
 
-For anyone with noisy rows, and clean examples of the same kind to learn from. Kernel PCA
-describes clean digits (of the USPS data) by coordinates; noisy digits are mapped to these
-coordinates and back. What the coordinates cannot express is gone.
+For anyone with noisy rows, and clean examples of the same kind to learn from. Kernel PCA describes
+clean digits (of the USPS data) by coordinates. Noisy digits are mapped to these coordinates and
+back. What the coordinates cannot express is gone.
 """
 
 import warnings
@@ -21,17 +21,23 @@ clean, test = X[:1200], X[1200:]
 noisy = test + np.random.default_rng(0).normal(0, 0.4, test.shape)
 
 # %%
-# The models see the clean digits only, and the noisy ones are others. ``transform`` warns that
-# these are unlike what it was fitted to; here that is the point, so the warning is switched off.
-# The kernel is wider than by default, and the regression of the inverse is strongly smoothed
+# The models see only clean digits, and the noisy ones are different digits. ``transform`` warns
+# that these are unlike what it was fitted to. Here that is the point, so the warning is switched
+# off. The kernel is wider than by default, and the regression of the inverse is strongly smoothed
 # (``alpha``). Both values were tried out on another sample of digits.
 
-warnings.simplefilter("ignore", NoveltyWarning)
+
+def denoise(model):
+    """Map the noisy digits to the coordinates of the clean ones and back."""
+    model.fit(clean)
+    with warnings.catch_warnings(action="ignore", category=NoveltyWarning):
+        return model.inverse_transform(model.transform(noisy))
+
+
 models = {"PCA": PCA(32), "Kernel PCA": KernelPCA(64, gamma=0.005, alpha=0.5)}
 images = {"clean": test, "noisy": noisy}
 for name, model in models.items():
-    model.fit(clean)
-    images[name] = model.inverse_transform(model.transform(noisy))
+    images[name] = denoise(model)
 
 fig, axes = plt.subplots(4, 1, figsize=(9, 4), layout="constrained")
 for ax, (name, rows) in zip(axes, images.items(), strict=True):
@@ -51,10 +57,7 @@ candidates = {
 }
 fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for name, models in candidates.items():
-    error = []
-    for model in models:
-        cleaned = model.fit(clean).inverse_transform(model.transform(noisy))
-        error.append(np.sqrt(np.mean((cleaned - test) ** 2)))
+    error = [np.sqrt(np.mean((denoise(model) - test) ** 2)) for model in models]
     ax.plot(sizes, error, "o-", label=name)
     print(name, np.round(error, 3))
 ax.axhline(0.4, color="gray", ls="--", label="noisy digits")
@@ -67,7 +70,7 @@ plt.show()
 
 # %%
 # Both methods leave blurred digits: at this level of noise, thin strokes are lost. Kernel PCA
-# removes more of the noise at every number of coordinates from 4 to 128, but its two settings
-# have to be chosen; with the default ``gamma`` it is no better than PCA here. To know how far to
-# trust a cleaned row, see the error radii of the inverse in :doc:`/trust`, and :doc:`/choosing`
-# for the width of the kernel.
+# removes more of the noise at every number of coordinates from 4 to 128. But its two settings have
+# to be chosen; with the default ``gamma`` it is no better than PCA here. For how far to trust a
+# cleaned row, see the error radii of the inverse in :doc:`/trust`. For the width of the kernel, see
+# :doc:`/choosing`.

@@ -19,8 +19,8 @@ width = truth[:, 1]
 
 # %%
 # The data are a strip, 3.5 times as long as wide, rolled into part of a cylinder. Color is the
-# position across the strip. Laplacian eigenmaps draw a parabola on which all colors lie on top
-# of each other: the width is not in the map, although the eigenvectors are orthogonal. The
+# position across the strip. Laplacian eigenmaps draw a parabola on which all colors lie on top of
+# each other. The width is not in the map, although the eigenvectors are orthogonal. The
 # non-redundant coordinates are a rectangle with the colors in order. (The axes of the maps have
 # different units.)
 
@@ -50,10 +50,10 @@ four = LaplacianEigenmaps(4, n_neighbors=12).fit(X)
 _ = plot_dependence(four)
 
 # %%
-# ``unpredictability`` measures the same: the relative error of predicting a coordinate from
-# those before it, 1 for a new direction and 0 for a repetition. It needs no true coordinates.
-# The fourth coordinate is low too, since the three curves are not quite thin: their thickness
-# hides some of the width.
+# ``unpredictability`` measures the same: the relative error of predicting a coordinate from those
+# before it. It is 1 for a new direction and 0 for a repetition. It needs no true coordinates. The
+# value of the fourth coordinate is low too, since the three curves are not quite thin: their
+# thickness hides some of the width.
 
 print("Laplacian eigenmaps:", four.unpredictability().round(2))
 print("Non-redundant:      ", better.unpredictability_.round(2))
@@ -63,6 +63,6 @@ plt.show()
 
 # %%
 # If a spectral map is a thin curve, look at ``unpredictability`` before you conclude that the
-# data have one dimension. :doc:`/concepts/index` explains where the repetition comes from and
-# when to use which criterion. :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` counts the
+# data have one dimension. :doc:`/concepts/nonredundant` explains where the repetition comes from
+# and when to use which criterion. :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` counts the
 # dimensions.

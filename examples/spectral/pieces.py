@@ -2,9 +2,9 @@
 What happens when the data fall apart?
 ======================================
 
-For anyone who got a warning about connected components. The neighbor graph of data with gaps is
-in several pieces, between which a graph method knows no distance. What it does then is a choice,
-``disconnected``, and none of the options can recover what the graph does not contain.
+For anyone who got a warning about connected components. The neighbor graph of data with gaps is in
+several pieces, and a graph method knows no distance between them. The parameter ``disconnected``
+says what to do then. None of its options can recover what the graph does not contain.
 """
 
 import warnings
@@ -24,33 +24,31 @@ X, place = X[~gaps], place[~gaps]
 for k in (10, 30):
     n_pieces, _ = NeighborGraph.build(X, n_neighbors=k).components()
     print(f"connected components with {k} neighbors: {n_pieces}")
+fig = plt.figure(figsize=(5, 3.5), layout="constrained")
+ax = fig.add_subplot(projection="3d")
+ax.view_init(elev=15, azim=-70)
+plot_embedding(X, place, ax=ax, title="A sheet with two gaps", legend=False, size=20)
+ax.set_box_aspect(np.ptp(X, axis=0), zoom=1.2)
 
 # %%
-# A sheet with two gaps. ``"separate"`` maps each piece and puts it where it lies in the data.
-# ``"join"`` adds the shortest edge between pieces. ``"largest"`` maps one piece, and the rows of
-# the others are NaN. Each of these fits warns that the graph has three components; here we know,
-# so the warning is switched off. In the last column, 30 neighbors reach across the gaps.
+# Color is the position along the sheet. ``"separate"`` maps each piece and puts it where it lies in
+# the data. ``"join"`` adds the shortest edge between pieces. ``"largest"`` maps one piece, and the
+# rows of the others are NaN. Each of these fits warns that the graph has three components; here we
+# know, so the warning is switched off. In the last column, 30 neighbors reach across the gaps.
 
-warnings.simplefilter("ignore", DisconnectedGraphWarning)
 settings = {
     "separate": {"n_neighbors": 10, "disconnected": "separate"},
     "join": {"n_neighbors": 10, "disconnected": "join"},
     "largest": {"n_neighbors": 10, "disconnected": "largest"},
     "30 neighbors": {"n_neighbors": 30},
 }
-fig = plt.figure(figsize=(11, 5), layout="constrained")
-grid = fig.add_gridspec(2, 5, width_ratios=[1.3, 1, 1, 1, 1])
-data = fig.add_subplot(grid[:, 0], projection="3d")
-data.view_init(elev=15, azim=-70)
-plot_embedding(X, place, ax=data, title="The data", legend=False)
-data.set_box_aspect(np.ptp(X, axis=0), zoom=1.3)
-for row, method in enumerate((Isomap, LaplacianEigenmaps)):
-    for column, (name, options) in enumerate(settings.items()):
-        model = method(2, **options).fit(X)
-        ax = fig.add_subplot(grid[row, column + 1])
-        plot_embedding(model, place, ax=ax, title=name if row == 0 else None, legend=False)
-        if column == 0:
-            ax.set_ylabel(method.__name__)
+fig, axes = plt.subplots(2, 4, figsize=(9, 4.8), layout="constrained")
+for row, method in zip(axes, (Isomap, LaplacianEigenmaps), strict=True):
+    row[0].set_ylabel(method.__name__)
+    for ax, (name, options) in zip(row, settings.items(), strict=True):
+        with warnings.catch_warnings(action="ignore", category=DisconnectedGraphWarning):
+            model = method(2, **options).fit(X)
+        plot_embedding(model, place, ax=ax, title=name, legend=False)
 plt.show()
 
 # %%
@@ -70,5 +68,5 @@ except DisconnectedGraphError as error:
 
 # %%
 # First ask why the graph is in pieces: real groups, too few neighbors, or outliers that are
-# components of their own. :doc:`/concepts/index` is about graphs; the opposite problem, edges
+# components of their own. :doc:`/concepts/neighbors` is about graphs; the opposite problem, edges
 # that should not be there, is in :ref:`sphx_glr_gallery_trust_short_circuits.py`.

@@ -34,9 +34,9 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 plt.show()
 
 # %%
-# The true sheet is not known in practice. The proof needs only the data: the problem is convex
-# in the inner products of the points, so the multipliers of its constraints give an upper bound
-# of the variance of *every* map that keeps the distances between neighbors.
+# In practice the true sheet is not known. The proof needs only the data. The problem is convex in
+# the inner products of the points. So the multipliers of its constraints give an upper bound on the
+# variance of *every* map that keeps the distances between neighbors.
 
 unfolding = models["Unfolding"]
 print(f"variance {unfolding.variance_:.1f}, no map can exceed {unfolding.variance_bound_:.1f}")
@@ -44,10 +44,10 @@ print(f"distances between neighbors change by {unfolding.mean_edge_error_:.2%} o
 print(unfolding.status_)
 
 # %%
-# The multipliers are worth a picture. Think of the edges as cords that hold the points while
-# they are pulled apart: a multiplier is the force in a cord. Red cords are under tension, and
-# blue ones are bars that keep points from coming closer. The force runs along the sheet on both
-# sides of the hole.
+# The multipliers are worth a picture. Think of the edges as cords that hold the points while they
+# are pulled apart: a multiplier is the force in a cord. Red cords are under tension. Blue ones are
+# bars that keep points from coming closer. The force runs along the sheet on both sides of the
+# hole.
 
 order = np.argsort(np.abs(unfolding.multipliers_))  # large forces on top
 force, edges = unfolding.multipliers_[order], unfolding.edges_[order]
@@ -62,7 +62,7 @@ _ = fig.colorbar(cords, label="multiplier")
 plt.show()
 
 # %%
-# The bound says that the optimizer has done its work, not that the graph is right: edges between
-# layers, as in :ref:`sphx_glr_gallery_trust_short_circuits.py`, would be kept just as
-# faithfully. :doc:`/unfolding` compares the method with Isomap on 29 samples of known shape, and
-# has a version for larger data.
+# The bound says that the optimizer has done its work, not that the graph is right. Edges between
+# layers, as in :ref:`sphx_glr_gallery_trust_short_circuits.py`, would be kept just as faithfully.
+# :doc:`/unfolding` compares the method with Isomap on 29 samples of known shape, and has a version
+# for larger data.

@@ -2,9 +2,9 @@
 Are these clusters real?
 ========================
 
-For anyone who sees groups on a t-SNE map and wants to name them. With a small perplexity, t-SNE
-draws groups even where there are none. Two checks tell real groups from noise, and shuffling
-each column makes noise to compare with.
+You see groups on a t-SNE map, and want to name them. With a small perplexity, t-SNE draws groups
+even where there are none. Two checks tell real groups from noise. To get noise to compare with,
+shuffle each column of the data.
 """
 
 import matplotlib.pyplot as plt
@@ -23,9 +23,9 @@ noise = rng.permuted(digits, axis=0)  # each column shuffled: nothing connects t
 data = {"digits 0 to 3": digits, "shuffled columns": noise}
 
 # %%
-# Each data set is mapped once, and the four groups that k-means finds *on the map* get colors.
-# Then t-SNE is fitted to 80 percent of the rows, and the others are placed by ``transform``.
-# This map, on the right, is turned to match the first one and keeps its colors.
+# Each data set is mapped once, and the four groups that k-means finds *on the map* get colors. Then
+# t-SNE is fitted to 80 percent of the rows, and ``transform`` places the others. This second map,
+# on the right, is turned to match the first. Each point keeps its color.
 
 found, groups = {}, {}
 k_means = KMeans(4, n_init=10, random_state=0)
@@ -39,10 +39,10 @@ for row, (name, X) in zip(axes, data.items(), strict=True):
     plot_embedding(refit, groups[name], ax=row[1], title="fitted to 80 % of the rows", legend=False)
 
 # %%
-# The groups of the digits stay together, although they move as wholes. Those of the noise mix.
-# So do not ask whether points move, which they do on any t-SNE map, but whether the same points
-# form a group again. The adjusted Rand index is 1 if they do, and about 0 if the groups are
-# arbitrary. For the noise it is low in every refit.
+# The groups of the digits stay together, although whole groups move. The groups of the noise mix.
+# So do not ask whether points move: they do on any t-SNE map. Ask whether the same points form a
+# group again. The adjusted Rand index is 1 if they do, and about 0 if the groups are arbitrary. For
+# the noise it is low in every refit.
 
 for name, stable in found.items():
     again = [
@@ -54,8 +54,8 @@ for name, stable in found.items():
     )
 
 # %%
-# The second check needs no refit. Trustworthiness asks whether the 15 nearest neighbors on the
-# map are neighbors in the data. Noise in 64 dimensions does not fit on a plane.
+# The second check needs no refit. Trustworthiness asks whether the 15 nearest neighbors on the map
+# are neighbors in the data. A map on a plane cannot keep the neighbors of noise in 64 dimensions.
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained", sharey=True)
 for ax, (name, X) in zip(axes, data.items(), strict=True):
@@ -67,5 +67,6 @@ plt.show()
 
 # %%
 # Before you name a group, map shuffled columns with the same settings: if that looks similar,
-# the groups come from the method. :doc:`/trust` describes both checks. Groups that are real may
-# still be at arbitrary places: :ref:`sphx_glr_gallery_trust_distances_between_clusters.py`.
+# the groups come from the method. :doc:`/trust` describes stability and trustworthiness. Groups
+# that are real may still be at arbitrary places:
+# :ref:`sphx_glr_gallery_trust_distances_between_clusters.py`.

@@ -2,9 +2,9 @@
 Do distances between clusters mean anything?
 ============================================
 
-For anyone who compares the sizes of clusters on a map, or says that two of them are related
-because they are close. Three clusters of known sizes and distances are mapped by three methods.
-PCA nearly keeps both, t-SNE neither, and a Shepard diagram shows which case you have.
+You want to compare the sizes of clusters on a map, or to say that two clusters are related because
+they are close. Here three methods map three clusters of known sizes and distances. PCA nearly keeps
+both, and t-SNE keeps neither. A Shepard diagram shows which case you have.
 """
 
 import matplotlib.pyplot as plt
@@ -22,14 +22,14 @@ X = np.vstack([rng.normal(c, s, (100, 10)) for c, s in zip(centers, spread, stri
 cluster = np.repeat(["A", "B", "C"], 100)
 
 # %%
-# Cluster C is four times as wide as A, and five times as far from it as B is. PCA shows both,
-# nearly in the right proportion, and so does classical MDS, which gives the same map for
-# Euclidean distances. The elastic embedding shows that C is wider and farther, but not how much.
-# t-SNE draws three clusters of the same size, evenly spaced.
+# Cluster C is four times as wide as A, and five times as far from A as B is. PCA shows both nearly
+# in the right proportion. So does classical MDS, which gives the same map for Euclidean distances.
+# The elastic embedding shows that C is wider and farther, but not how much. t-SNE draws three
+# clusters of the same size, evenly spaced.
 #
-# With real data the truth is not known, but a Shepard diagram, below each map, needs only the
-# data and the map. Each pair of points has its distance in the data on one axis and its distance
-# on the map on the other. If the map keeps distances, the cloud is a narrow rising band.
+# With real data the truth is not known, but a Shepard diagram, below each map, needs only the data
+# and the map. For each pair of points it shows the distance in the data on one axis and the
+# distance on the map on the other. If the map keeps distances, the cloud is a narrow rising band.
 
 models = {"PCA": PCA(2), "Elastic embedding": ElasticEmbedding(2), "t-SNE": TSNE(2, random_state=0)}
 maps = {name: model.fit_transform(X) for name, model in models.items()}
@@ -41,7 +41,7 @@ for (top, bottom), (name, Y) in zip(axes.T, maps.items(), strict=True):
 plt.show()
 
 # %%
-# In numbers: how much wider C is than A, and how much farther from A than B is.
+# These numbers say how much wider C is than A, and how much farther from A than B is.
 
 for name, Y in {"data": X, **maps}.items():
     a, b, c = np.split(Y, 3)
@@ -50,12 +50,12 @@ for name, Y in {"data": X, **maps}.items():
     print(f"{name:18} width C/A {width:.1f}   distance AC/AB {far / near:.1f}")
 
 # %%
-# The rank correlation looks respectable for every map, since pairs in one cluster are nearer
-# than pairs in two on all of them. The shape says more. On the t-SNE map pairs within A and
-# pairs within C, the two clouds at the bottom, have the same distances, although the latter are
-# several times as far apart in the data. The pairs of A and B have the same distances as those
-# of B and C.
+# The rank correlation is high for every map, since on all of them two points of one cluster are
+# nearer than two points of different clusters. The shape of the cloud says more. The two clouds at
+# the bottom of the t-SNE diagram are pairs within A and pairs within C. They have the same
+# distances on the map, although points of C are several times as far apart in the data. The pairs
+# between A and B have the same distances as those between B and C.
 #
 # Read groups from t-SNE, and sizes and distances from PCA or MDS. :doc:`/iterative` compares the
-# iterative methods, :doc:`/trust` explains the diagram, and
+# iterative methods, :doc:`/trust` lists the metrics of distances, and
 # :ref:`sphx_glr_gallery_trust_where_to_trust.py` is about single points.

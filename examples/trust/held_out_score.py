@@ -2,10 +2,10 @@
 How many neighbors, and how many coordinates?
 =============================================
 
-For anyone who tunes an embedding by eye. Every estimator has a ``score``: the part of the
+You want to tune an embedding, and not by eye. Every estimator has a ``score``: the part of the
 variance of unseen data that ``inverse_transform`` reconstructs from their coordinates. So
-``GridSearchCV`` works, but the best score is the wrong one to take. A simple rule finds the
-right candidate.
+``GridSearchCV`` works, but the candidate with the best score is the wrong choice. A simple rule
+finds the right one.
 """
 
 import warnings
@@ -22,8 +22,8 @@ from manifoldry.plotting import plot_embedding
 X, truth = make_s_curve(300, noise=0.02, random_state=0)
 
 # %%
-# The data are a sheet bent into an S, so two coordinates are right. The grid contains values
-# that are too small and too large on purpose: their graphs are disconnected or have short
+# The data are a sheet bent into an S, so two coordinates are right. On purpose, the grid contains
+# numbers of neighbors that are too small or too large. Their graphs are disconnected or have short
 # circuits, and the warnings about it are switched off. Folds are shuffled, since data are often
 # sorted.
 
@@ -37,21 +37,22 @@ def fewest_coordinates(results, tolerance=0.01):
     return int(np.where(n_components == fewest, score, -np.inf).argmax())
 
 
-warnings.simplefilter("ignore", ManifoldryWarning)
 neighbors = [4, 6, 8, 12, 20, 30, 40]
 search = GridSearchCV(
     Isomap(),
     {"n_components": [1, 2, 3], "n_neighbors": neighbors},
     cv=KFold(3, shuffle=True, random_state=0),
     refit=fewest_coordinates,
-).fit(X)
+)
+with warnings.catch_warnings(action="ignore", category=ManifoldryWarning):
+    search.fit(X)
 scores = search.cv_results_["mean_test_score"].reshape(3, -1)
 
 # %%
-# The best score belongs to three coordinates and many neighbors. That graph connects the layers
-# of the S, and three coordinates of three-dimensional data can always reproduce them: a useless
-# map with a nearly perfect score. The rule takes the fewest coordinates whose score is within
-# 0.01, or one standard error, of the best.
+# The best score belongs to three coordinates and many neighbors. That graph connects the layers of
+# the S. Three coordinates can always reproduce three-dimensional data, so this useless map has a
+# nearly perfect score. The rule takes the fewest coordinates whose score is within 0.01, or one
+# standard error, of the best.
 
 fig, axes = plt.subplot_mosaic(
     [["left", "top"], ["left", "bottom"]], figsize=(8.5, 5), layout="constrained"
@@ -66,7 +67,8 @@ axes["left"].plot(
 )
 axes["left"].set(xlabel="neighbors", ylabel="held-out score")
 axes["left"].legend(fontsize=8)
-greedy = Isomap(3, n_neighbors=neighbors[best[1]]).fit(X)
+with warnings.catch_warnings(action="ignore", category=ManifoldryWarning):
+    greedy = Isomap(3, n_neighbors=neighbors[best[1]]).fit(X)
 plot_embedding(
     greedy.embedding_[:, :2], truth[:, 0], ax=axes["top"], title="Best score", legend=False
 )
@@ -77,11 +79,11 @@ plt.show()
 print("the rule chooses", chosen)
 
 # %%
-# The upper map has the first two of the three coordinates: the S seen from the side. The lower
-# one is the flat sheet. Color is the true position along the S.
+# The upper map has the first two of the three coordinates: it is the S seen from the side. The
+# lower map is the flat sheet. Color is the true position along the S.
 #
-# The score does not see everything. It cannot tell a map from a bent version of it, and the
-# folds have fewer points than the data, so it may ask for too few neighbors. Check the chosen
-# map with ``metrics.coranking`` or ``metrics.trustworthiness`` on all points, and the graph as
-# in :ref:`sphx_glr_gallery_trust_short_circuits.py`. :doc:`/choosing` tests the rule on ten data
+# The score does not detect everything. It cannot tell a map from a bent version of it. It may also
+# prefer too few neighbors, because the folds have fewer points than the data. So check the chosen
+# map with ``metrics.coranking`` or ``metrics.trustworthiness`` on all points, and check the graph
+# as in :ref:`sphx_glr_gallery_trust_short_circuits.py`. :doc:`/choosing` tests the rule on ten data
 # sets.

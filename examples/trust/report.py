@@ -2,9 +2,9 @@
 A report for colleagues who do not write code
 =============================================
 
-For anyone whose result goes to people who only want to know what to believe. One call reads a
-table, makes several maps, checks them, and writes an HTML page that opens in any browser and can
-be mailed. Here is what it finds in a table of wines with the usual accidents.
+You want to show a result to people who only need to know what to believe. One call reads a table,
+makes several maps, checks them, and writes an HTML page that you can open in any browser and send
+by mail. Here is what it finds in a table of wines with the usual errors.
 """
 
 import tempfile
@@ -18,7 +18,8 @@ import manifoldry
 from manifoldry.plotting import plot_embedding
 
 # %%
-# The accidents: a row that occurs twice, missing values, and a decimal point in the wrong place.
+# The table has three errors: a row that occurs twice, missing values, and a decimal point in the
+# wrong place.
 
 wine = load_wine(as_frame=True)
 table = wine.data.copy()
@@ -33,8 +34,8 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"wrote {page.name}, {page.stat().st_size / 1000:.0f} kB")
 
 # %%
-# These are the maps of the page, where they can be explored with the mouse. The red circle marks
-# the row with the decimal error: only Isomap makes it conspicuous. The last panel is the map
+# These are the maps of the page, where you can explore them with the mouse. The red circle marks
+# the row with the decimal error: it stands out only on the map by Isomap. The last panel is the map
 # that the report recommends, colored by the trustworthiness of each row.
 
 maps = {each.name: each for each in found.results.maps}
@@ -48,13 +49,13 @@ _ = plot_embedding(chosen.aligned, chosen.trust, ax=axes[1, 2], title=title)
 plt.show()
 
 # %%
-# The page begins with a verdict and with what not to conclude. ``print`` shows the same, and the
-# advice, which names all three accidents.
+# The page begins with a verdict and with what not to conclude. ``print`` shows the same. It also
+# shows the advice, which names all three errors.
 
 print(found)
 
 # %%
-# The command ``manifoldry report wine.csv --label cultivar`` writes such a page without any
-# Python. ``n_refits=0`` left the stability of the maps out to save time; leave it in for a real
-# report. :doc:`/report` explains every part of the page, and :doc:`/trust` the numbers;
+# The command ``manifoldry report wine.csv --label cultivar`` writes such a page without any Python.
+# ``n_refits=0`` leaves out the stability of the maps to save time. Do not use it for a real report.
+# :doc:`/report` explains every part of the page, :doc:`/trust` explains the numbers, and
 # :ref:`sphx_glr_gallery_trust_same_map_twice.py` shows what stability would add.

@@ -2,10 +2,10 @@
 Would half the data give the same map?
 ======================================
 
-For anyone who shows a map of a sample and wonders how much of it is chance.
-:func:`~manifoldry.metrics.stability` refits on parts of the data, aligns the maps and says how
-far each point moves. On the digits the maps of PCA and t-SNE mostly hold, and that of Isomap
-does not.
+You show a map of a sample, and wonder how much of it is chance.
+:func:`~manifoldry.metrics.stability` refits on parts of the data, aligns the maps and says how far
+each point moves. For the digits, the maps by PCA and t-SNE are mostly stable, and the map by Isomap
+is not.
 """
 
 import matplotlib.pyplot as plt
@@ -20,11 +20,11 @@ X, digits = X[:400], digits[:400]
 models = {"PCA": PCA(2), "t-SNE": TSNE(2, random_state=0), "Isomap": Isomap(2)}
 
 # %%
-# Each method is fitted to all rows and to three random halves; ``transform`` places the rows
-# that were left out. A map may be turned, reflected or scaled without a change in meaning, so
-# each refit is first aligned with the full map (as ``metrics.procrustes`` does for any two maps
-# of the same points). Right: the distance that points move, in units of the spread of the map;
-# from 0.7 on yellow.
+# Each method is fitted to all rows and to three random halves. ``transform`` places the rows that
+# were left out. A map may be turned, reflected or scaled without a change in meaning. So each refit
+# is first aligned with the full map (as ``metrics.procrustes`` does for any two maps of the same
+# points). The right panels show the distance that points move, in units of the spread of the map.
+# Yellow is 0.7 or more.
 
 fig, axes = plt.subplots(3, 3, figsize=(10, 8.6), layout="constrained")
 for row, (name, model) in zip(axes, models.items(), strict=True):
@@ -38,12 +38,12 @@ for row, (name, model) in zip(axes, models.items(), strict=True):
 plt.show()
 
 # %%
-# t-SNE places the groups anew, but the same points form them. Isomap does worse, although it has
-# no local minima. A likely reason: the digits are nearly separate groups, connected by few
-# edges, and if some of these are missing, all paths between two groups have other lengths. Half
-# of the data is a hard test, and three refits are few; by default ``stability`` makes 20 refits
-# to 80 percent.
+# t-SNE moves the groups to other places, but the same points form them. Isomap does worse, although
+# it has no local minima. A likely reason is that the digits are nearly separate groups, connected
+# by few edges. If some of these edges are missing, all paths between two groups have other lengths.
+# Half of the data is a hard test, and three refits are few. By default, ``stability`` makes 20
+# refits to 80 percent of the rows.
 #
 # If a map moves, report what stays: the groups, or the order along a direction. :doc:`/trust`
-# explains the verdict and its thresholds. A map can be stable and wrong; where it is wrong is
-# the subject of :ref:`sphx_glr_gallery_trust_where_to_trust.py`.
+# explains the verdict and its thresholds. A map can be stable and wrong.
+# :ref:`sphx_glr_gallery_trust_where_to_trust.py` shows where a map is wrong.

@@ -2,9 +2,9 @@
 What if the roll touches itself?
 ================================
 
-For anyone whose Isomap looks crumpled. One edge of the neighbor graph between two layers is
-enough to spoil the distances along the sheet. :func:`~manifoldry.find_short_circuits` finds such
-edges, and Isomap of the graph without them unrolls the sheet.
+Your map by Isomap looks crumpled. One edge of the neighbor graph between two layers is enough to
+spoil the distances along the sheet. :func:`~manifoldry.find_short_circuits` finds such edges.
+Without them, Isomap unrolls the sheet.
 """
 
 import matplotlib.pyplot as plt
@@ -19,9 +19,9 @@ found = find_short_circuits(X, n_neighbors=8)
 print(found)
 
 # %%
-# A single edge out of thousands, drawn in black: it connects an outer layer with the next inner
-# one, and a quarter of all shortest paths become longer without it. Isomap fitted to the data
-# warns about it. Fitted to the pruned graph, it shows the sheet.
+# It is a single edge out of thousands, drawn in black below. It connects an outer layer with the
+# next inner one, and a quarter of all shortest paths become longer without it. Isomap fitted to the
+# data warns about it. Isomap fitted to the pruned graph shows the sheet.
 
 crumpled = Isomap(2, n_neighbors=8).fit(X)
 unrolled = Isomap(2).fit(found.prune())
@@ -44,8 +44,7 @@ for model in (crumpled, unrolled):
 plt.show()
 
 # %%
-# Color is the true position along the sheet. The remedies are those that the printed result
-# names: fewer neighbors, or the pruned graph, which every graph method accepts in place of the
-# data. Look for short circuits before you interpret a map with a hole in its middle.
-# :doc:`/trust` has more about them, and :ref:`sphx_glr_gallery_trust_held_out_score.py` shows
-# that a score need not notice.
+# Color is the true position along the sheet. The printed result names two remedies: fewer
+# neighbors, or the pruned graph, which every graph method accepts in place of the data. Look for
+# short circuits before you interpret a map with a hole in its middle. :doc:`/trust` has more about
+# them, and :ref:`sphx_glr_gallery_trust_held_out_score.py` shows that a score need not detect them.

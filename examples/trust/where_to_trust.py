@@ -2,9 +2,9 @@
 Where on this map can I trust what I see?
 =========================================
 
-For anyone who has a map, by whatever package, and is about to read it. Here are two maps of the
-digits by scikit-learn; :func:`~manifoldry.assess` compares each point's neighbors on the map
-with its neighbors in the data, and shows which points have the wrong neighbors.
+You have a map, made by any package, and want to read it. Here are two maps of the digits by
+scikit-learn. :func:`~manifoldry.assess` compares each point's neighbors on the map with its
+neighbors in the data, and shows which points have the wrong neighbors.
 """
 
 import matplotlib.pyplot as plt
@@ -26,12 +26,12 @@ found = {name: assess(X, Y, digits, random_state=0) for name, Y in maps.items()}
 
 # %%
 # The color is the trustworthiness of each point. It is 1 if its 15 neighbors on the map are
-# neighbors in the data as well, and about 0.5 if they are arbitrary. The digit is written at the
-# middle of its class.
+# neighbors in the data as well, and about 0.5 if they are arbitrary. Numbers mark the middle of
+# each digit's points.
 #
 # On the PCA map only the rim can be trusted: in the middle, classes overlap and neighbors mean
-# little. The t-SNE map can be believed nearly everywhere. Its few dark points lie between
-# groups, where one is tempted to see a transition from one digit to another.
+# little. The t-SNE map can be believed nearly everywhere. Its few dark points lie between groups,
+# where they look like a transition from one digit to another.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 for ax, (name, Y) in zip(axes, maps.items(), strict=True):
@@ -49,16 +49,16 @@ for ax, (name, Y) in zip(axes, maps.items(), strict=True):
 print(found["t-SNE"].summary.replace(". ", ".\n"))
 
 # %%
-# All panels: the two above say which points to trust and which regions are drawn larger than
-# others. The two below say for which sizes of neighborhoods the map is better than PCA, and how
-# distances on the map relate to distances in the data. Of neighborhoods of several hundred
-# points, PCA keeps more than t-SNE.
+# ``plot_assessment`` draws four panels. The upper two show which points to trust, and which regions
+# are drawn larger than others. The lower two show for which sizes of neighborhoods the map is
+# better than PCA, and how distances on the map relate to distances in the data. PCA keeps more of
+# neighborhoods of several hundred points than t-SNE does.
 
 _ = plot_assessment(found["t-SNE"])
 plt.show()
 
 # %%
-# Color a map by trustworthiness before you tell a story about a particular point. The page
-# :doc:`/trust` explains the numbers. To find out whether the groups themselves are real, see
-# :ref:`sphx_glr_gallery_trust_clusters_in_noise.py`; for the distances between them,
-# :ref:`sphx_glr_gallery_trust_distances_between_clusters.py`.
+# Color a map by trustworthiness before you draw conclusions about a particular point. :doc:`/trust`
+# explains the numbers. :ref:`sphx_glr_gallery_trust_clusters_in_noise.py` checks whether the groups
+# themselves are real, and :ref:`sphx_glr_gallery_trust_distances_between_clusters.py` is about the
+# distances between them.

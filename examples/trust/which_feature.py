@@ -2,9 +2,9 @@
 Which columns does the map show?
 ================================
 
-For anyone who is asked what the axes of a nonlinear map mean. The axes have no formula, but
-``inverse_transform`` predicts every column at every position. So we can measure which columns
-can be read from the map, and draw their values as a landscape over it.
+You are asked what the axes of a nonlinear map mean. The axes have no formula, but
+``inverse_transform`` predicts every column at every position. So we can measure which columns can
+be read from the map, and draw their values as the background of the map.
 """
 
 import matplotlib.pyplot as plt
@@ -20,9 +20,9 @@ wine = load_wine()
 X = StandardScaler().fit_transform(wine.data)
 
 # %%
-# Hold out a fifth of the wines, place them on a map of the others with ``transform``, and
-# predict all 13 columns from their two coordinates. R² is 1 for a column that the map
-# determines, and 0 for one that it does not show at all.
+# Hold out a fifth of the wines, place them on a map of the others with ``transform``, and predict
+# all 13 columns from their two coordinates. R² is 1 for a column that the map determines, and 0 for
+# a column that it does not show at all.
 
 predicted = np.empty_like(X)
 for train, test in KFold(5, shuffle=True, random_state=0).split(X):
@@ -32,9 +32,9 @@ readable = r2_score(X, predicted, multioutput="raw_values")
 order = np.argsort(readable)
 
 # %%
-# The background is the value that the model predicts at each position, in standard deviations,
-# where there are wines nearby. Each dot is a wine with its true value. For the two columns at
-# the top, dots have the color of the background. For the two at the bottom they do not: these
+# The background is the value that the model predicts at each position, in standard deviations. It
+# is drawn where there are wines nearby. Each dot is a wine with its true value. For the two columns
+# at the top, dots have the color of the background. For the two at the bottom they do not: these
 # columns vary among wines at the same place.
 
 model = Isomap(2, n_neighbors=15).fit(X)
@@ -53,7 +53,8 @@ for ax, j in zip(axes.flat, [*order[::-1][:2], *order[:2]], strict=True):
 _ = fig.colorbar(dots, ax=axes, label="standard deviations from the mean", shrink=0.8)
 
 # %%
-# All columns. The color intensity can be read from the map, the ash content hardly.
+# The next picture has all columns. The color intensity can be read from the map, but the ash
+# content can hardly be read.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 names = [wine.feature_names[j].replace("_", " ") for j in order]
@@ -62,8 +63,8 @@ _ = ax.set(xlabel="R² on held-out wines", title="What can be read from two coor
 plt.show()
 
 # %%
-# Say "the left side has many flavanoids" only for columns that can be read. A column with a low
-# R² is not unimportant; the map merely does not show it. With images in place of a table, the
-# same call draws what a position looks like (``plotting.plot_inverse_grid``). :doc:`/trust`
-# explains how far the inverse can be trusted, and
-# :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` how much two coordinates leave out.
+# Say "the left side has many flavanoids" only for columns that can be read. A column with a low R²
+# is not unimportant: the map merely does not show it. For images in place of a table,
+# ``plotting.plot_inverse_grid`` draws what each position looks like. :doc:`/trust` explains how far
+# the inverse can be trusted, and :ref:`sphx_glr_gallery_trust_how_many_dimensions.py` shows how
+# much two coordinates leave out.

@@ -26,6 +26,8 @@ def test_examples_have_a_title_and_link_on(script):
     assert set(underline) == {"="}
     assert len(underline) == len(title) <= 60
     assert any(text)
+    last_words = script.read_text().rstrip().rpartition("# %%")[2]
+    assert ":doc:" in last_words or ":ref:" in last_words
 
 
 def test_examples_without_their_data_have_a_stored_picture(monkeypatch, tmp_path):

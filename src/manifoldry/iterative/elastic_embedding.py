@@ -103,9 +103,8 @@ class ElasticEmbedding(NeighborEmbedder):
         How ``inverse_transform`` computes data from coordinates: by local regression, the default;
         by minimizing the objective over the data at the given coordinates, with widths chosen by
         the leave-one-out error, which needs squared-distance repulsion, the Euclidean metric
-        and, beyond 5000 points, at most 30 features (see
-        :class:`~manifoldry.extension.elastic_inverse.ElasticInverse`); or by a scikit-learn
-        regressor that is fitted to predict `X` from ``embedding_``.
+        and, beyond 5000 points, at most 30 features (docs/mathematics.md, Elastic embedding); or by
+        a scikit-learn regressor that is fitted to predict `X` from ``embedding_``.
     {max_iter}
     {callback}
     {verbose}
