@@ -114,6 +114,7 @@ class TestObjectives:
 
 
 class TestTSNE:
+    @pytest.mark.slow
     def test_as_good_as_scikit_learns_exact_method(self):
         """By scikit-learn's own probabilities, of all pairs."""
         X = load_digits().data[:300]

@@ -67,6 +67,7 @@ def test_correlations_are_scipys(data):
     assert residual_variance(X, Y) == pytest.approx(1 - np.corrcoef(a, b)[0, 1] ** 2)
 
 
+@pytest.mark.slow
 def test_intervals_of_samples_cover_the_values_of_all_pairs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3200, 4)) * [3, 2, 1, 1]

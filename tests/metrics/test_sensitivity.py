@@ -150,6 +150,7 @@ def test_crossing_of_nan_and_of_uncertain_curves():
     assert found.high == np.inf
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes():
     one, two = (sensitivity(PCA(2), X, n_splits=2, n_left_out=1, n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one.variabilities, two.variabilities)

@@ -40,12 +40,15 @@ def embedding(d):
     return np.random.default_rng(d).normal(size=(N, d)) * (3 if d < 3 else 1.5)
 
 
+SLOW = pytest.mark.slow
+
+
 def relative(found, expected):
     return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
 
 class TestSums:
-    @pytest.mark.parametrize("d", [1, 2, 3])
+    @pytest.mark.parametrize("d", [pytest.param(1, marks=SLOW), 2, pytest.param(3, marks=SLOW)])
     def test_interpolated_sums_are_as_accurate_as_with_unit_weights(self, weights, d):
         Y, W = embedding(d), weights.matrix
         expected, found = (engine.sums(KERNEL, Y, W) for engine in (Exact(), FFTInterpolation()))
