@@ -7,13 +7,13 @@ from pathlib import Path
 
 from docutils import nodes
 
+import manifoldry
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-import api_pages  # noqa: E402  (found through the line above, as the extensions below are)
-import gallery_runs  # noqa: E402
-
-import manifoldry  # noqa: E402
+import api_pages  # noqa: E402  (found through the line above)
+import gallery_runs  # noqa: E402  (found through the line above)
 
 project = "manifoldry"
 author = "The manifoldry developers"
