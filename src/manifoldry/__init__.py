@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
         MixtureOfFactorAnalyzers as MixtureOfFactorAnalyzers,
     )
     from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
+    from manifoldry.explorer.explore import explore as explore
     from manifoldry.io.model_file import load as load
     from manifoldry.io.model_file import read_info as read_info
     from manifoldry.io.model_file import save as save
@@ -87,6 +88,7 @@ _EXPORTS = {
     "estimate_dimension": "dimension.estimate",
     "find_short_circuits": "neighbors.short_circuits",
     "report": "reporting.build",
+    "explore": "explorer.explore",
 }
 _SUBMODULES = (
     "affinity",
@@ -95,6 +97,7 @@ _SUBMODULES = (
     "dimension",
     "eigen",
     "exceptions",
+    "explorer",
     "extension",
     "io",
     "iterative",

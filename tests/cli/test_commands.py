@@ -487,7 +487,14 @@ USAGE_ERRORS = {
     "tsne has no parameter 'perplexty'; did you mean perplexity": [
         *("compare", "iris.csv", "--set", "tsne.perplexty=3")
     ],
-    "sne is not compared": ["compare", "iris.csv", "-m", "pca", "--set", "sne.perplexity=3"],
+    "sne is not among the methods": [
+        "compare",
+        "iris.csv",
+        "-m",
+        "pca",
+        "--set",
+        "sne.perplexity=3",
+    ],
     "must have different names": [
         *("compare", "iris.csv", "-m", "pca", "--map", "iris.csv", "--map", "iris.csv")
     ],

@@ -781,7 +781,7 @@ FAULTS = [
     Fault("io/image_folders.py", "images are named without their folders",
           "names = np.array([file.relative_to(folder).as_posix() for file in files])",
           "names = np.array([file.name for file in files])"),
-    Fault("cli/preprocessing.py", "an imputer is undone",
+    Fault("methods/fitted_steps.py", "an imputer is undone",
           "X = X if isinstance(step, SimpleImputer) else step.inverse_transform(X)",
           "X = step.inverse_transform(X)"),
     Fault("cli/positions.py", "columns of new data are taken by their position",

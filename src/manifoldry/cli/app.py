@@ -127,6 +127,27 @@ def report_command(
     report_file(ctx, data)
 
 
+@app.command("explore")
+@with_options(opt.COLUMNS, opt.MAPS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+def explore_command(
+    ctx: typer.Context,
+    sources: opt.Sources = None,
+    methods: opt.MethodNames = None,
+    maps: opt.Maps = None,
+    output: opt.LabelsFile = None,
+    components: opt.Coordinates = 2,
+    settings: opt.SettingsOfMethods = None,
+    image_shape: opt.ImageShape = None,
+    dark_ink: opt.DarkInk = False,
+    port: opt.Port = None,
+    browser: opt.Browser = True,
+) -> None:
+    """Look at maps in a browser: compare, select, reconstruct, place new rows."""
+    from manifoldry.cli.exploring import explore_files
+
+    explore_files(ctx, sources or [])
+
+
 @app.command("assess")
 @with_options(opt.COLUMNS, opt.MAPS, opt.PREPROCESSING, opt.PRINTING)
 def assess_command(

@@ -17,17 +17,18 @@ from manifoldry.cli.inputs import (
     PreparedData,
     check_output,
     output_path,
+    read_digits,
     read_prepared,
 )
 from manifoldry.cli.methods import fit_components, make_estimator, method_named
 from manifoldry.cli.picture import draw_map
-from manifoldry.cli.preprocessing import joined
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import Table, UnsavableError, save, write_map
 from manifoldry.io.table import class_labels
 from manifoldry.io.write import MAP_FORMATS
 from manifoldry.methods.catalog import Method
 from manifoldry.methods.choice import assessed_rows, default_method, metric_of, suited_to_size
+from manifoldry.methods.fitted_steps import joined
 
 
 def embed_file(ctx: typer.Context, data: Path) -> None:
@@ -42,12 +43,7 @@ def embed_file(ctx: typer.Context, data: Path) -> None:
 
 def embed_digits(ctx: typer.Context) -> None:
     """Embed the digits of scikit-learn."""
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    names = np.array([f"digit{i + 1}" for i in range(len(digits.data))])
-    labels = {"digit": digits.target}
-    table = Table(digits.data, tuple(digits.feature_names), names, labels, image_shape=(8, 8))
+    table = read_digits()
     with Console.of(ctx.params) as console:
         check_output(ctx.params, Path("digits"), MAP_FORMATS)
         _embed(ctx, PreparedData(Path("digits"), table, [], table.X, "gray_r"), console)

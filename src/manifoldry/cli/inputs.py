@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
 from manifoldry.io import ColumnChoice, Table, read_table
@@ -38,6 +40,16 @@ def read_input(
     for note in table.notes:
         console.note(f"{path}: {note}")
     return table
+
+
+def read_digits() -> Table:
+    """The handwritten digits that scikit-learn brings."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    names = np.array([f"digit{i + 1}" for i in range(len(digits.data))])
+    labels = {"digit": digits.target}
+    return Table(digits.data, tuple(digits.feature_names), names, labels, image_shape=(8, 8))
 
 
 def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = None) -> ColumnChoice:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from manifoldry.cli.console import json_text
 from manifoldry.cli.errors import FAILED, INTERRUPTED, OK, USAGE, InterruptedFitError, UsageError
-from manifoldry.util.text import printable
+from manifoldry.util.text import error_text, printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _failed(f"{error.format_message()} ({_help(error)})", USAGE, arguments)
         if "--traceback" in arguments:
             traceback.print_exc()
-        return _failed(_text(error), FAILED, arguments)
+        return _failed(error_text(error, " (--traceback shows where)"), FAILED, arguments)
     if code == INTERRUPTED:
         _failed("interrupted; no unfinished file was left behind", INTERRUPTED, arguments)
     return code
@@ -71,18 +71,6 @@ def _failed(text: str, code: int, arguments: Sequence[str]) -> int:
     if "--json" in arguments:
         print(json_text({"error": text, "exit_code": code}))
     return code
-
-
-def _text(error: Exception) -> str:
-    """What went wrong, in one line; errors that nobody foresaw are named by their class."""
-    if isinstance(error, MemoryError):
-        return f"not enough memory: {error}" if str(error) else "not enough memory"
-    if isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror}{place}"
-    if isinstance(error, (ValueError, TypeError, ImportError, OSError)) and str(error):
-        return str(error)
-    return f"{type(error).__name__}: {error} (--traceback shows where)"
 
 
 def _help(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -11,6 +10,7 @@ import typer
 
 from manifoldry.cli.errors import UsageError
 from manifoldry.methods.catalog import Method, find_method
+from manifoldry.methods.settings import parsed_value
 
 
 def method_named(name: str) -> Method:
@@ -65,7 +65,13 @@ def _check_parameter(method: Method, name: str, params: Mapping[str, Any]) -> No
 
 
 def make_estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Estimators by the names of their methods, each with its own parameters.
+    """Estimators by the names of their methods, each with its own parameters."""
+    settings = settings_of_methods(names, options.get("settings") or ())
+    return {m.name: make_estimator(m, {**options, "settings": s}) for m, s in settings.items()}
+
+
+def settings_of_methods(names: Sequence[str], given: Sequence[str]) -> dict[Method, list[str]]:
+    """The settings of each method.
 
     ``--set tsne.perplexity=50`` is for one of the methods, ``--set n_neighbors=20`` for all others
     that have this parameter.
@@ -73,14 +79,13 @@ def make_estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[st
     methods = [method_named(name) for name in names]
     params = {method: method.make().get_params() for method in methods}
     settings: dict[Method, list[str]] = {method: [] for method in methods}
-    given = options.get("settings") or ()
     for setting in sorted(given, key=lambda setting: "." in setting.partition("=")[0]):
         parse_settings([setting])
         before, dot, rest = setting.partition("=")[0].partition(".")
         if dot:
             chosen = [method_named(before)]
             if chosen[0] not in methods:
-                raise UsageError(f"--set {setting}: {chosen[0].name} is not compared")
+                raise UsageError(f"--set {setting}: {chosen[0].name} is not among the methods")
             _check_parameter(chosen[0], rest.strip(), params[chosen[0]])
             setting = setting.partition(".")[2]
         else:
@@ -89,7 +94,7 @@ def make_estimators(names: Sequence[str], options: Mapping[str, Any]) -> dict[st
                 raise UsageError(f"none of the methods has a parameter {before.strip()!r}")
         for method in chosen:
             settings[method].append(setting)
-    return {m.name: make_estimator(m, {**options, "settings": settings[m]}) for m in methods}
+    return settings
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
@@ -99,15 +104,5 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not (equals and name.strip()):
             raise UsageError(f"--set {setting!r} must be name=value")
-        parsed[name.strip()] = _value(value.strip())
+        parsed[name.strip()] = parsed_value(value)
     return parsed
-
-
-def _value(text: str) -> Any:
-    constants = {"true": True, "false": False, "none": None}
-    if text.lower() in constants:
-        return constants[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text

@@ -49,6 +49,14 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+Sources = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="A file of data, as for embed, models that embed has written, or both; without any, "
+        "handwritten digits.",
+        show_default=False,
+    ),
+]
 ModelFile = Annotated[Path, typer.Argument(help="A model file that embed has written.")]
 Features = Annotated[
     list[str] | None,
@@ -236,6 +244,33 @@ PointsFile = Annotated[
         "--output", "-o", help="File for the metrics of every point, such as points.csv.",
         rich_help_panel=_OUTPUT,
     ),
+]  # fmt: skip
+Port = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, show_default=False, rich_help_panel=_RUNNING,
+        help="Port of the page, 0 for any; by default the first free one from 7321.",
+    ),
+]  # fmt: skip
+Browser = Annotated[
+    bool,
+    typer.Option(help="Whether to open a browser, or to print the link only.",
+                 rich_help_panel=_RUNNING),
+]  # fmt: skip
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File for labels that are made on the page, such as "
+                 "labels.csv; those in it are read first.", rich_help_panel=_OUTPUT),
+]  # fmt: skip
+ImageShape = Annotated[
+    str | None,
+    typer.Option(help="Height and width of the images in the rows, such as 28x28.",
+                 rich_help_panel=_COLUMNS),
+]  # fmt: skip
+DarkInk = Annotated[
+    bool,
+    typer.Option("--dark-ink", help="High values of images are dark, as ink on paper.",
+                 rich_help_panel=_COLUMNS),
 ]  # fmt: skip
 SaveModel = Annotated[
     bool,

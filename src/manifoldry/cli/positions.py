@@ -13,12 +13,12 @@ from manifoldry.cli.console import Console
 from manifoldry.cli.inputs import check_output, output_path, read_input
 from manifoldry.cli.map_files import coordinate_names, with_columns
 from manifoldry.cli.picture import draw_placed
-from manifoldry.cli.preprocessing import decoded, divided, prepared
 from manifoldry.cli.run_file import write_run
 from manifoldry.io import DataFileError, Table, load, read_info, write_map, write_table
 from manifoldry.io.table import Column
 from manifoldry.io.write import MAP_FORMATS, TABLE_FORMATS
 from manifoldry.methods.catalog import METHODS
+from manifoldry.methods.fitted_steps import decoded, divided, prepared
 
 
 def transform_file(ctx: typer.Context, model: Path, data: Path) -> None:

@@ -8,6 +8,20 @@ from typing import Any
 
 import manifoldry
 
+# Names in headings, where they differ from that of the class.
+_TITLES = {
+    "TSNE": "t-SNE",
+    "NonRedundant": "Non-redundant eigenmaps",
+    "LaplacianEigenmaps": "Laplacian eigenmaps",
+    "DiffusionMaps": "Diffusion maps",
+    "SymmetricSNE": "Symmetric SNE",
+    "ElasticEmbedding": "Elastic embedding",
+    "ClassicalMDS": "Classical MDS",
+    "KernelPCA": "Kernel PCA",
+    "ConformalEigenmaps": "Conformal eigenmaps",
+    "MaximumVarianceUnfolding": "Maximum variance unfolding",
+}
+
 
 @dataclass(frozen=True)
 class Method:
@@ -21,6 +35,11 @@ class Method:
     def key(self) -> str:
         """Name of files and columns."""
         return self.name.replace("-", "_")
+
+    @property
+    def title(self) -> str:
+        """Name in headings."""
+        return _TITLES.get(self.class_name, self.class_name)
 
     def make(self) -> Any:
         """The estimator with its default parameters."""

@@ -173,7 +173,23 @@ class Assessment:
         ``"anisotropy"``. Computed for all points on first access, in time proportional to
         n_samples² · n_features. NaN for points that were not embedded.
         """
-        points, k = np.arange(self.pair.n), self.n_neighbors
+        found = self.of_points(np.arange(self.pair.n))
+        return {name: self.pair.expand_to_all_rows(each) for name, each in found.items()}
+
+    def of_points(self, points: IntArray) -> dict[str, Array]:
+        """Compute the metrics of `per_point` for some of the embedded points.
+
+        Parameters
+        ----------
+        points : array of shape (n_points,)
+            Their indices among the embedded points.
+
+        Returns
+        -------
+        dict of str to array of shape (n_points,)
+            The values by name.
+        """
+        k = self.n_neighbors
         of_embedding = NeighborRanks.of_embedding(self.pair, k, points)
         of_data = NeighborRanks.of_data(self.pair, k, points)
         values = {
@@ -182,9 +198,9 @@ class Assessment:
             "neighbor_preservation": of_embedding.preservation(k),
         }
         if self.distortion is not None:
-            values["magnification"] = self.distortion.relative_scale
-            values["anisotropy"] = self.distortion.anisotropy
-        return {name: self.pair.expand_to_all_rows(each) for name, each in values.items()}
+            values["magnification"] = self.distortion.relative_scale[points]
+            values["anisotropy"] = self.distortion.anisotropy[points]
+        return values
 
 
 @shared_docs

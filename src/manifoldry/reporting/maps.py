@@ -19,19 +19,6 @@ from manifoldry.metrics.stability import Stability
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
 
-_HEADINGS = {
-    "TSNE": "t-SNE",
-    "NonRedundant": "Non-redundant eigenmaps",
-    "LaplacianEigenmaps": "Laplacian eigenmaps",
-    "DiffusionMaps": "Diffusion maps",
-    "SymmetricSNE": "Symmetric SNE",
-    "ElasticEmbedding": "Elastic embedding",
-    "ClassicalMDS": "Classical MDS",
-    "KernelPCA": "Kernel PCA",
-    "ConformalEigenmaps": "Conformal eigenmaps",
-    "MaximumVarianceUnfolding": "Maximum variance unfolding",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class MethodMap:
@@ -115,8 +102,7 @@ def named_estimators(
             method: Method = find_method(each)
             made = method.estimator(options.n_components, options.seed, options.n_jobs)
             made = suited_to_size(made, n, note)
-            heading = _HEADINGS.get(method.class_name, method.class_name)
-            found[heading] = (heading, method.name, made)
+            found[method.title] = (method.title, method.name, made)
         elif hasattr(each, "fit_transform") and hasattr(each, "get_params"):
             name = type(each).__name__
             count = sum(type(known).__name__ == name for _, _, known in found.values())

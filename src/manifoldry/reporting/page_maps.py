@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,34 +11,16 @@ from manifoldry.metrics.summary import DEFAULT_THRESHOLDS as LIMITS
 from manifoldry.reporting.drawing import MOST_COLORINGS, MOST_DRAWN
 from manifoldry.reporting.html import Html, bullets, element, html_table, number
 from manifoldry.reporting.maps import MethodMap
+from manifoldry.reporting.metric_words import METRIC_COLUMNS, page_sentences
 from manifoldry.reporting.results import Results
 from manifoldry.reporting.verdict import trust_grade
 from manifoldry.reporting.words import and_more
-from manifoldry.util.hints import for_page
 
 _WORST = 6  # rows of a map that are listed as least trustworthy
 _HELP = (
     "Point at a row to see it on all maps; click to keep it, arrow keys on a map go to the next "
     "row, Escape lets go."
 )
-# Metrics of the table: heading, explanation, and whether a larger value is better.
-_COLUMNS = {
-    "trustworthiness": ("trust-worthiness", "Are rows that are close on the map close in the "
-                        "data? 1 is best, about 0.5 is chance; good from 0.95.", True),
-    "untrustworthy_points": ("doubtful rows", "Fraction of rows whose own trustworthiness is below "
-                             "0.9.", False),
-    "continuity": ("continuity", "Are rows that are close in the data close on the map? Good from "
-                   "0.95.", True),
-    "neighbor_preservation": ("neighbors kept", "Fraction of the 15 nearest neighbors in the data "
-                              "that are among the 15 nearest on the map.", True),
-    "rnx_area": ("R_NX area", "Neighbors kept beyond chance, averaged over all sizes of "
-                 "neighborhoods, small ones weighted most; compare maps by it.", True),
-    "distance_rank_correlation": ("distances", "Rank correlation of the distances on the map with "
-                                  "those in the data; below 0.6 large distances mean nothing.",
-                                  True),
-    "label_accuracy": ("label accuracy", "Fraction of rows with the label of most of their "
-                       "neighbors on the map.", True),
-}  # fmt: skip
 
 
 def maps_section(results: Results) -> Html:
@@ -111,15 +92,18 @@ def _failure(each: MethodMap) -> Html:
 def quality_section(results: Results) -> Html:
     """Metrics, redundancy and stability in one table."""
     made = results.drawn_maps
-    shown = [name for name in _COLUMNS if any(name in each.metrics for each in made)]
-    head = ["map", *(_COLUMNS[name][0].replace("-", "\N{SOFT HYPHEN}") for name in shown),
+    shown = [name for name in METRIC_COLUMNS if any(name in each.metrics for each in made)]
+    head = ["map", *(METRIC_COLUMNS[name].title.replace("-", "\N{SOFT HYPHEN}") for name in shown),
             "stability"]  # fmt: skip
     rows = [
         [each.name, *(_cell(made, each, name) for name in shown), _stability(each)]
         for each in made
     ]  # fmt: skip
     terms = [
-        (element("dt", _COLUMNS[name][0].replace("-", "")), element("dd", _COLUMNS[name][1]))
+        (
+            element("dt", METRIC_COLUMNS[name].title.replace("-", "")),
+            element("dd", METRIC_COLUMNS[name].help),
+        )
         for name in shown
     ]
     terms.append((element("dt", "stability"), element("dd", _stability_text(results))))
@@ -136,7 +120,7 @@ def quality_section(results: Results) -> Html:
 def _cell(made: list[MethodMap], each: MethodMap, name: str) -> Html | str:
     value = each.metrics.get(name)
     values = [other.metrics[name] for other in made if name in other.metrics]
-    best = max(values) if _COLUMNS[name][2] else min(values)
+    best = max(values) if METRIC_COLUMNS[name].larger_is_better else min(values)
     if value is not None and len(values) > 1 and abs(value - best) < 1e-12:
         return element("span", number(value), class_="best")
     return number(value)
@@ -227,11 +211,8 @@ def _region(results: Results, each: MethodMap) -> list[str]:
 
 
 def _sentences(each: MethodMap) -> list[str]:
-    """The summary of an assessment without its hints for Python."""
     assert each.assessment is not None
-    found = re.split(r"(?<=\.) (?=[A-Z0-9])", for_page(each.assessment.summary))
-    # Rows are named by `_dominating`; here they have numbers.
-    return [text for text in found if not re.match("Coordinates? [0-9]|Remedy:", text)]
+    return page_sentences(each.assessment.summary)
 
 
 def _dominating(results: Results, each: MethodMap) -> list[str]:

@@ -10,6 +10,7 @@ from manifoldry.methods.choice import MethodChoice
 from manifoldry.metrics.summary import DEFAULT_THRESHOLDS as LIMITS
 from manifoldry.reporting.findings import DataFacts, GraphFacts
 from manifoldry.reporting.maps import MethodMap
+from manifoldry.reporting.metric_words import neighbor_grade
 
 _WITHOUT_NEIGHBORS = ("PCA", "ClassicalMDS", "KernelPCA")
 # Methods that draw sizes of clusters, and gaps between them, as the optimization has them.
@@ -129,10 +130,7 @@ def decide(
 
 def trust_grade(each: MethodMap) -> str:
     """How far neighbors on a map can be trusted, as the summary of `assess` has it."""
-    trust = each.metrics["trustworthiness"]
-    many = each.metrics["untrustworthy_points"] > LIMITS.many_untrustworthy
-    number = max(sum(trust < bound for bound in LIMITS.neighbors), int(many))
-    return ("good", "fair", "poor")[number]
+    return neighbor_grade(each.metrics)
 
 
 def is_redundant(each: MethodMap) -> bool:

@@ -4,11 +4,38 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 Item = TypeVar("Item")
+# Called with the fraction that is done, NaN if it is not known, and a text.
+Listener = Callable[[float, str], None]
+_LISTENER: ContextVar[Listener | None] = ContextVar("progress listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Also tell a function of all progress in this context, whether it is shown or not.
+
+    Examples
+    --------
+    >>> with listening(lambda fraction, text: print(f"{fraction:.0%}", text)):
+    ...     _ = list(progress(range(2), 2, "fits", verbose=False))
+    50% fits: 1 of 2
+    100% fits: 2 of 2
+    """
+    before = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(before)
+
+
+def _tell(fraction: float, text: str) -> None:
+    if (listener := _LISTENER.get()) is not None:
+        listener(fraction, text)
 
 
 def progress(items: Iterable[Item], total: int, what: str, verbose: bool) -> Iterator[Item]:
@@ -20,15 +47,22 @@ def progress(items: Iterable[Item], total: int, what: str, verbose: bool) -> Ite
     [0, 1, 2]
     """
     if not verbose:
-        yield from items
+        yield from _told(items, total, what)
         return
     try:
         from rich.console import Console
         from rich.progress import track
     except ImportError:
-        yield from _lines(items, total, what)
+        yield from _lines(_told(items, total, what), total, what)
         return
-    yield from track(items, what, total, console=Console(stderr=True))
+    told = _told(items, total, what)
+    yield from track(told, what, total, console=Console(stderr=True))
+
+
+def _told(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    for done, item in enumerate(items, start=1):
+        yield item
+        _tell(done / total, f"{what}: {done} of {total}")
 
 
 def _lines(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
@@ -77,6 +111,7 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
     def show(self, fraction: float, status: str, *, last: bool = False) -> None:
         """Report the fraction that is done, NaN if it is not known, and a short `status` text."""
         text = f"{self.what}: {status}"
+        _tell(fraction, text)
         if self._bar is not None:
             total = None if math.isnan(fraction) else 1.0
             self._bar.update(self._task, completed=fraction, total=total, description=text)

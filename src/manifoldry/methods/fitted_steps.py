@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,22 @@ def divided(model: Any) -> tuple[list[Any], Any]:
     return [step for _, step in model.steps[:-1]], model.steps[-1][1]
 
 
-def prepared(steps: list[Any], X: Any) -> Any:
+def prepared(steps: Sequence[Any], X: Any) -> Any:
     """New data after the steps."""
     for step in steps:
         X = step.transform(X)
     return X
 
 
-def decoded(model: Any, Z: Any) -> tuple[Any, Any]:
-    """Data at the positions Z of the map, and the distances of these from it, above 2 off the map.
-
-    An imputer has nothing to undo.
-    """
-    steps, last = divided(model)
-    X, distance = last.inverse_transform(Z, return_distance=True)
+def undone(steps: Sequence[Any], X: Any) -> Any:
+    """Data as they were before the steps. An imputer has nothing to undo."""
     for step in reversed(steps):
         X = X if isinstance(step, SimpleImputer) else step.inverse_transform(X)
-    return X, np.asarray(distance)
+    return X
+
+
+def decoded(model: Any, Z: Any) -> tuple[Any, Any]:
+    """Data at positions Z of a map, and the distances of these from it: above 2, off the map."""
+    steps, last = divided(model)
+    X, distance = last.inverse_transform(Z, return_distance=True)
+    return undone(steps, X), np.asarray(distance)

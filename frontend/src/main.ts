@@ -1,0 +1,49 @@
+// The entry: starts on the page of `manifoldry explore`, and renders the widget in notebooks.
+import { App } from "./app.ts";
+import { SocketConnection, WidgetConnection } from "./connection.ts";
+import type { Connection, WidgetModel } from "./connection.ts";
+import { layout } from "./layout.ts";
+
+/** Shows the explorer in an element. */
+async function mount(root: HTMLElement, connection: Connection): Promise<{ app: App; close: () => void }> {
+  root.classList.add("manifoldry");
+  const app = new App(connection, await connection.ask("start", {}));
+  const clear = layout(root, app);
+  const close = () => {
+    clear();
+    connection.close();
+    root.replaceChildren();
+  };
+  return { app, close };
+}
+
+/** On the page: says when there is no explorer, and starts anew after a lost link. */
+function serve(root: HTMLElement): void {
+  const token = new URLSearchParams(location.search).get("token") ?? "";
+  const connection = new SocketConnection(`ws://${location.host}/socket?token=${encodeURIComponent(token)}`);
+  let app: App | null = null;
+  connection.onLink = (link, text) => {
+    if (link !== "connected") {
+      if (app) app.trouble.set(text);
+      else root.textContent = text;
+    } else if (app) location.reload(); // the server may have other maps now
+    else {
+      mount(root, connection).then(
+        (mounted) => (app = mounted.app),
+        (error: Error) => (root.textContent = error.message),
+      );
+    }
+  };
+  connection.open();
+}
+
+const page = document.getElementById("manifoldry-explorer");
+if (page) serve(page);
+
+export default {
+  render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
+    el.style.height = `${model.get("height")}px`;
+    const closing = mount(el, new WidgetConnection(model));
+    return () => void closing.then(({ close }) => close());
+  },
+};

@@ -1,0 +1,46 @@
+// The list of all maps, with a check mark at those that are shown.
+import type { App } from "../app.ts";
+import { element } from "../dom.ts";
+import { MOST_SHOWN } from "./map_grid.ts";
+
+export interface Part {
+  readonly root: HTMLElement;
+  readonly close: () => void;
+}
+
+export function mapChooser(app: App): Part {
+  const title = element("summary", {});
+  const list = element("ul", { class: "choices" });
+  const root = element("details", { class: "menu", onkeydown: (event) => event.key === "Escape" && shut() }, title, list);
+  const shut = () => {
+    root.open = false;
+    title.focus();
+  };
+  const fill = () => {
+    title.textContent = `Maps (${app.shown.value.length} of ${app.maps.value.length} shown)`;
+    const focused = (document.activeElement as HTMLInputElement | null)?.value;
+    list.replaceChildren(...app.maps.value.map((map) => choice(app, map.id, map.name)));
+    list.querySelectorAll("input").forEach((box) => root.contains(document.activeElement) || (box.value === focused && box.focus()));
+  };
+  const onPress = (event: PointerEvent) => {
+    if (!root.contains(event.target as Node)) root.open = false;
+  };
+  document.addEventListener("pointerdown", onPress);
+  const ends = [app.shown.onChange(fill), app.maps.watch(fill), () => document.removeEventListener("pointerdown", onPress)];
+  return { root, close: () => ends.forEach((each) => each()) };
+}
+
+function choice(app: App, id: string, name: string): HTMLElement {
+  const shown = app.shown.value.includes(id);
+  const full = !shown && app.shown.value.length >= MOST_SHOWN;
+  const box = element("input", { type: "checkbox", value: id, checked: shown, disabled: full, onchange: () => toggle(app, id) });
+  const title = full ? `At most ${MOST_SHOWN} maps are shown at once. Hide one first.` : undefined;
+  return element("li", { title }, element("label", {}, box, ` ${name}`));
+}
+
+/** In the order of the list, whichever was chosen last. */
+function toggle(app: App, id: string): void {
+  const shown = new Set(app.shown.value);
+  if (!shown.delete(id)) shown.add(id);
+  app.shown.set(app.maps.value.map((map) => map.id).filter((each) => shown.has(each)));
+}

@@ -1,0 +1,140 @@
+// What is drawn above the points of a map: names of classes, rings around rows, new points, the probe,
+// and a lasso or line in progress.
+import type { Point } from "../protocol.ts";
+import type { Camera } from "./camera.ts";
+import type { PlacedName } from "./class_names.ts";
+import { shownColor } from "./colors.ts";
+
+export interface Draft {
+  kind: "lasso" | "line";
+  at: Point[];
+}
+
+/** Everything in coordinates of the map. */
+export interface OverlayContent {
+  camera: Camera;
+  dark: boolean;
+  radius: number; // of a point, in pixels
+  names: PlacedName[];
+  hovered: Point | null;
+  pinned: Point | null;
+  placed: { xy: Float32Array; novelty: Float32Array | null } | null;
+  probe: Point | null;
+  line: Point[] | null;
+  draft: Draft | null;
+}
+
+type Pen = CanvasRenderingContext2D;
+const UNLIKE = 2; // novelty above this: unlike the training data
+const MOST_DOTS = 50;
+
+export function drawOverlay(canvas: HTMLCanvasElement, content: OverlayContent): void {
+  const { camera, dark } = content;
+  const ratio = Math.max(1, window.devicePixelRatio || 1);
+  const width = Math.round(camera.width * ratio), height = Math.round(camera.height * ratio);
+  if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
+  const pen = canvas.getContext("2d")!;
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, camera.width, camera.height);
+  const ink = dark ? "#f2f5f6" : "#15191c", paper = dark ? "#101417" : "#ffffff";
+  drawNames(pen, content, paper);
+  if (content.placed) drawPlaced(pen, content, content.placed, ink, paper);
+  if (content.line) drawLine(pen, content.line.map((at) => camera.toScreen(...at)), ink, paper, true);
+  if (content.draft) drawDraft(pen, content, content.draft, ink, paper);
+  if (content.probe) drawProbe(pen, camera.toScreen(...content.probe), ink, paper);
+  if (content.hovered) drawRing(pen, camera.toScreen(...content.hovered), content.radius + 4, 1.5, ink, paper);
+  if (content.pinned) drawRing(pen, camera.toScreen(...content.pinned), content.radius + 5, 2.5, ink, paper);
+}
+
+/** Draws a path twice: wide in the color of the background, then in its own. */
+function outlined(pen: Pen, width: number, ink: string, paper: string, path: () => void): void {
+  for (const [color, extra] of [[paper, 2.5], [ink, 0]] as const) {
+    pen.strokeStyle = color;
+    pen.lineWidth = width + extra;
+    pen.beginPath();
+    path();
+    pen.stroke();
+  }
+}
+
+function drawRing(pen: Pen, [x, y]: Point, radius: number, width: number, ink: string, paper: string): void {
+  outlined(pen, width, ink, paper, () => pen.arc(x, y, radius, 0, 2 * Math.PI));
+}
+
+function drawProbe(pen: Pen, [x, y]: Point, ink: string, paper: string): void {
+  outlined(pen, 2, ink, paper, () => {
+    for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]] as const) {
+      pen.moveTo(x + 4 * dx, y + 4 * dy);
+      pen.lineTo(x + 13 * dx, y + 13 * dy);
+    }
+  });
+  drawRing(pen, [x, y], 8, 1.5, ink, paper);
+}
+
+function drawNames(pen: Pen, { camera, names, dark }: OverlayContent, paper: string): void {
+  pen.font = "600 13px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.lineJoin = "round";
+  pen.lineWidth = 4;
+  pen.strokeStyle = paper;
+  for (const { name, color, x, y } of names) {
+    const [px, py] = camera.toScreen(x, y);
+    const text = name.length > 24 ? `${name.slice(0, 23)}…` : name;
+    pen.fillStyle = shownColor(color, dark);
+    pen.strokeText(text, px, py);
+    pen.fillText(text, px, py);
+    pen.fillStyle = dark ? "#ffffff99" : "#00000099"; // on paper of any lightness, the name can be read
+    pen.fillText(text, px, py);
+  }
+}
+
+function drawPlaced(pen: Pen, { camera, dark }: OverlayContent, placed: NonNullable<OverlayContent["placed"]>, ink: string, paper: string): void {
+  const fill = dark ? "#ffd24a" : "#e0218a";
+  for (let i = 0; i < placed.xy.length / 2; i++) {
+    const [x, y] = camera.toScreen(placed.xy[2 * i]!, placed.xy[2 * i + 1]!);
+    const diamond = () => {
+      pen.moveTo(x, y - 7);
+      pen.lineTo(x + 7, y);
+      pen.lineTo(x, y + 7);
+      pen.lineTo(x - 7, y);
+      pen.closePath();
+    };
+    const hollow = (placed.novelty?.[i] ?? 0) > UNLIKE;
+    outlined(pen, hollow ? 2 : 1.5, hollow ? fill : ink, hollow ? ink : paper, diamond);
+    pen.fillStyle = fill;
+    if (!hollow) pen.fill();
+  }
+}
+
+function trace(pen: Pen, at: Point[]): void {
+  at.forEach(([x, y], i) => (i ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+}
+
+function drawLine(pen: Pen, at: Point[], ink: string, paper: string, dots: boolean): void {
+  outlined(pen, 2, ink, paper, () => trace(pen, at));
+  if (!dots) return;
+  const step = Math.max(1, Math.ceil(at.length / MOST_DOTS));
+  for (let i = 0; i < at.length; i += step) {
+    pen.beginPath();
+    pen.arc(...at[i]!, i === 0 ? 5 : 3, 0, 2 * Math.PI);
+    pen.fillStyle = i === 0 ? paper : ink; // the first one is hollow, to show the direction
+    pen.fill();
+    if (i === 0) pen.stroke();
+  }
+}
+
+function drawDraft(pen: Pen, { camera, dark }: OverlayContent, draft: Draft, ink: string, paper: string): void {
+  const at = draft.at.map(([x, y]) => camera.toScreen(x, y));
+  if (draft.kind === "line") return drawLine(pen, at, ink, paper, false);
+  pen.beginPath();
+  trace(pen, at);
+  pen.closePath();
+  pen.fillStyle = dark ? "#86b9f233" : "#1457a322";
+  pen.fill();
+  pen.setLineDash([5, 4]);
+  pen.lineWidth = 1.5;
+  pen.strokeStyle = ink;
+  pen.stroke();
+  pen.setLineDash([]);
+}

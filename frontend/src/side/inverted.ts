@@ -1,0 +1,122 @@
+// Data from the inverse of a map, one position at a time: its drawing, and how far to trust it.
+import { element, plain, shape } from "../dom.ts";
+import type { App } from "../app.ts";
+import type { Inverted, Point, RowFacts, RowKind } from "../protocol.ts";
+import { drawRow, sparkline } from "./drawing.ts";
+import { field } from "./forms.ts";
+
+const OFF_THE_MAP = 2; // see Inverted.distance
+const LINE_FEATURES = 8;
+
+export type Trust = "good" | "fair" | "poor";
+const TRUST_WORDS = { good: "on the map", fair: "near its edge", poor: "off the map: extrapolated" };
+
+export function trustOf(inverted: Inverted, position: number): Trust {
+  if (!inverted.cautions[position]) return "good";
+  return inverted.distance[position]! > OFF_THE_MAP ? "poor" : "fair";
+}
+
+export function badge(grade: Trust, text: string): HTMLElement {
+  return element("span", { class: `badge ${grade}` }, text);
+}
+
+/** Whether a position is on the map, in words. */
+export function caution(inverted: Inverted, position: number): HTMLElement {
+  const grade = trustOf(inverted, position);
+  const usual = `Its distance from the map is ${plain(inverted.distance[position]!)}; 1 is usual for the points.`;
+  return element("p", {}, badge(grade, TRUST_WORDS[grade]), " ", inverted.cautions[position] || usual);
+}
+
+/** The data at one position, as a row of its own. */
+export function dataAt(inverted: Inverted, position: number): Float32Array {
+  const n = inverted.low.length;
+  return inverted.data.subarray(position * n, (position + 1) * n);
+}
+
+/** Chooses whether rows are drawn as images, curves or tables. */
+export function kindChooser(app: App, kind: RowKind, use: (kind: RowKind) => void): HTMLElement {
+  const kinds: RowKind[] = app.start.image ? ["image", "curve", "table"] : ["curve", "table"];
+  const select = element("select", { onchange: () => use(select.value as RowKind) });
+  select.append(...kinds.map((each) => element("option", { value: each, selected: each === kind }, each)));
+  return field("Shown as", select);
+}
+
+/** One position as an image, a curve, or a table beside the nearest row. */
+export function drawPosition(app: App, inverted: Inverted, position: number, kind: RowKind, nearest: RowFacts | null): HTMLElement {
+  if (kind !== "table") return drawRow(app, dataAt(inverted, position), kind);
+  const data = dataAt(inverted, position);
+  const beside = new Map(nearest?.features ?? []);
+  const rows = [...inverted.notable[position]!].map((feature) => featureRow(app, inverted, feature, data[feature]!, beside));
+  const head = element("tr", {}, ...["feature", "here", "range of the data", "nearest row"].map((text) => element("th", { scope: "col" }, text)));
+  const rest = inverted.low.length - rows.length;
+  const note = rest > 0 ? `The features that are least like the mean of the data; ${rest.toLocaleString("en-US")} more are not shown.` : "";
+  return element("div", {}, element("table", { class: "features" }, element("thead", {}, head), element("tbody", {}, ...rows)), element("p", { class: "faint" }, note));
+}
+
+function featureRow(app: App, inverted: Inverted, feature: number, value: number, beside: Map<string, number>): HTMLElement {
+  const name = app.start.feature_names[feature]!;
+  return element(
+    "tr", {},
+    element("th", { scope: "row", title: name }, name),
+    element("td", {}, plain(value)),
+    element("td", {}, rangeBar(inverted.low[feature]!, inverted.high[feature]!, value)),
+    element("td", {}, beside.has(name) ? plain(beside.get(name)!) : "–"),
+  );
+}
+
+/** Where a value is between the smallest and the largest one of the data. */
+export function rangeBar(low: number, high: number, value: number): SVGElement {
+  const fraction = high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5;
+  const outside = value < low || value > high;
+  const label = `${plain(value)} between ${plain(low)} and ${plain(high)}${outside ? ", outside of the data" : ""}`;
+  return shape(
+    "svg", { class: "range", viewBox: "0 0 80 12", role: "img", "aria-label": label },
+    shape("rect", { class: "track", x: 0, y: 5, width: 80, height: 2 }),
+    shape("circle", { class: outside ? "outside" : "mark", cx: 4 + 72 * fraction, cy: 6, r: 4 }),
+  );
+}
+
+/** Positions that are equally far from each other on a line. */
+export function resampled(line: Point[], count: number): Point[] {
+  const lengths = line.slice(1).map(([x, y], i) => Math.hypot(x - line[i]![0], y - line[i]![1]));
+  const step = lengths.reduce((sum, length) => sum + length, 0) / (count - 1);
+  let segment = 0;
+  let passed = 0; // length of the segments before this one
+  return Array.from({ length: count }, (_, i) => {
+    while (segment < lengths.length - 1 && passed + lengths[segment]! < i * step) passed += lengths[segment++]!;
+    const [x, y] = line[segment]!, [endX, endY] = line[segment + 1]!;
+    const fraction = lengths[segment]! > 0 ? Math.min(1, (i * step - passed) / lengths[segment]!) : 0;
+    return [x + (endX - x) * fraction, y + (endY - y) * fraction];
+  });
+}
+
+/** How the features that change most go along a line. */
+export function changes(app: App, inverted: Inverted): HTMLElement {
+  const rows = mostChanging(inverted).map((feature) => {
+    const name = app.start.feature_names[feature]!;
+    const values = alongLine(inverted, feature);
+    const [first, last] = [plain(values[0]!), plain(values.at(-1)!)];
+    return element(
+      "tr", {}, element("th", { scope: "row", title: name }, name), element("td", {}, first),
+      element("td", {}, sparkline(values, `${name} from ${first} to ${last}`)), element("td", {}, last),
+    );
+  });
+  const head = element("tr", {}, ...["feature", "start", "along the line", "end"].map((text) => element("th", { scope: "col" }, text)));
+  return element("table", { class: "features" }, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+const alongLine = (inverted: Inverted, feature: number): number[] =>
+  inverted.cautions.map((_, position) => dataAt(inverted, position)[feature]!);
+
+/** Features by how much of the range of the data they go through. */
+function mostChanging(inverted: Inverted): number[] {
+  const n = inverted.low.length;
+  const smallest = dataAt(inverted, 0).slice();
+  const largest = smallest.slice();
+  inverted.data.forEach((value, i) => {
+    if (value < smallest[i % n]!) smallest[i % n] = value;
+    if (value > largest[i % n]!) largest[i % n] = value;
+  });
+  const change = smallest.map((low, feature) => (largest[feature]! - low) / (inverted.high[feature]! - inverted.low[feature]! || Infinity));
+  return Array.from(change.keys()).sort((a, b) => change[b]! - change[a]!).slice(0, LINE_FEATURES);
+}

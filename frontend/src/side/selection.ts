@@ -1,0 +1,120 @@
+// What is selected, what distinguishes it, and what can be done with it.
+import type { App } from "../app.ts";
+import { NO_ROWS } from "../app.ts";
+import { afterPause, button, counted, element } from "../dom.ts";
+import { differences } from "./differences.ts";
+import { buttons, failure, field, paragraph, suggestingInput } from "./forms.ts";
+import { panel, whileOpen } from "./panel.ts";
+import { newest } from "./requests.ts";
+
+const PAUSE = 250; // milliseconds without a change, after which the selection is described
+const HOW = "Choose the lasso (L) and draw around points, or press Space at a pinned row.";
+
+export function selectionPanel(app: App): HTMLElement {
+  const made = panel("Selection", "selection", false);
+  const how = paragraph(HOW, "faint");
+  const count = element("p", { class: "count", role: "status" });
+  const found = element("div");
+  const tools = element("div", {}, actions(app), found, labelForm(app));
+  if (app.start.hosted === "notebook") tools.append(paragraph("In Python, these rows are explorer.selection.", "faint"));
+
+  const describe = describer(app, found);
+  const refresh = whileOpen(made, () => {
+    const rows = app.selection.value;
+    how.hidden = rows.length > 0;
+    tools.hidden = rows.length === 0;
+    count.textContent = rows.length ? `${counted(rows.length, "row")} of ${app.start.n.toLocaleString("en-US")} selected` : "Nothing is selected.";
+    describe(rows);
+  });
+  app.selection.onChange(refresh);
+  app.labels.onChange(refresh);
+  let some = app.selection.value.length > 0;
+  app.selection.onChange((rows) => {
+    const before = some;
+    some = rows.length > 0;
+    if (some && !before) (made.root as HTMLDetailsElement).open = true;
+  });
+  made.body.append(count, how, tools);
+  refresh();
+  return made.root;
+}
+
+/** Asks what distinguishes the rows, when the selection rests. */
+function describer(app: App, found: HTMLElement): (rows: Uint32Array) => void {
+  const follower = newest(
+    (rows: Uint32Array) => app.ask("distinguish", { rows }),
+    (reply) => found.replaceChildren(...differences(reply)),
+    (error) => found.replaceChildren(failure(error)),
+  );
+  const soon = afterPause((rows: Uint32Array) => follower.follow(rows), PAUSE);
+  return (rows) => {
+    follower.drop(); // what is shown is of another selection
+    if (rows.length && rows.length < app.start.n) soon(rows);
+    else {
+      soon(NO_ROWS);
+      found.replaceChildren(rows.length ? paragraph("These are all rows, so nothing distinguishes them.", "faint") : "");
+    }
+  };
+}
+
+function actions(app: App): HTMLElement {
+  const status = element("div", { role: "status" });
+  const save = () => void download(app).then(
+    (note) => status.replaceChildren(note ? paragraph(note, "faint") : ""),
+    (error) => status.replaceChildren(failure(error)),
+  );
+  return element(
+    "div", {},
+    buttons(
+      button("Invert", () => app.select(others(app.selection.value, app.start.n)), { "aria-label": "Invert the selection" }),
+      button("Clear", () => app.select(NO_ROWS), { "aria-label": "Clear the selection" }),
+      button("Export", save, { "aria-label": "Export the selected rows to a file" }),
+    ),
+    status,
+  );
+}
+
+function others(rows: Uint32Array, n: number): Uint32Array {
+  const inside = new Uint8Array(n);
+  for (const row of rows) inside[row] = 1;
+  return Uint32Array.from(inside.keys()).filter((row) => !inside[row]);
+}
+
+/** Saves the rows as a file; returns what was left out of it. */
+async function download(app: App): Promise<string> {
+  const { name, text, note } = await app.ask("export", { rows: app.selection.value });
+  const address = URL.createObjectURL(new Blob([text as Uint8Array<ArrayBuffer>], { type: "text/plain" }));
+  element("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000); // the download has begun by then
+  return note;
+}
+
+function labelForm(app: App): HTMLElement {
+  const own = () => app.labels.value.filter((each) => each.own).map((each) => each.name);
+  const column = suggestingInput("Column", own);
+  const value = element("input", { type: "text", autocomplete: "off" });
+  const status = element("div", { role: "status" });
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    status.replaceChildren(await saved(app, column.input.value.trim(), value.value.trim()));
+  };
+  return element(
+    "form", { class: "label-form", onsubmit: (event) => void submit(event) },
+    element("h4", {}, "Label these rows"),
+    element("div", { class: "two" }, column.root, field("Value", value)),
+    buttons(element("button", { type: "submit" }, "Label")),
+    paragraph("Without a value, the rows lose their label.", "faint"), status,
+  );
+}
+
+async function saved(app: App, column: string, value: string): Promise<HTMLElement> {
+  if (!column) return paragraph("Type the name of the column that gets the label, such as “group”.", "failure");
+  const rows = app.selection.value;
+  try {
+    const reply = await app.ask("label", { rows, column, value });
+    const done = value ? `labeled ${value} in “${reply.name}”` : `without a label in “${reply.name}”`;
+    return paragraph(`${counted(rows.length, "row")} ${done}. ${reply.saved}`);
+  } catch (error) {
+    return failure(error);
+  }
+}

@@ -1,0 +1,29 @@
+// The maps, the work that is under way, and a form for one more map.
+import type { App } from "../app.ts";
+import { element } from "../dom.ts";
+import { addMapForm } from "./add_map.ts";
+import { confirmedButton, failure, paragraph } from "./forms.ts";
+import { jobList } from "./jobs.ts";
+import { panel } from "./panel.ts";
+
+export function workPanel(app: App): HTMLElement {
+  const made = panel("Maps and work", "work", false);
+  made.body.append(mapList(app), jobList(app), ...(app.start.methods.length ? [addMapForm(app)] : []));
+  return made.root;
+}
+
+function mapList(app: App): HTMLElement {
+  const list = element("ul", { class: "map-list", "aria-label": "Maps" });
+  const status = element("div", { role: "status" });
+  app.maps.watch((maps) => {
+    const entries = maps.map((map) => element("li", {}, element("span", { class: "map-name", title: map.name }, map.name), removeButton(app, map, status)));
+    list.replaceChildren(...entries);
+    if (!maps.length) list.append(element("li", {}, paragraph("There is no map yet. Add one below.", "faint")));
+  });
+  return element("div", {}, list, status);
+}
+
+function removeButton(app: App, map: { id: string; name: string }, status: HTMLElement): HTMLElement {
+  const remove = () => void app.ask("remove", { map: map.id }).then(() => status.replaceChildren(), (error) => status.replaceChildren(failure(error)));
+  return confirmedButton("Remove", "Remove for good?", remove, `Remove the map ${map.name}`);
+}

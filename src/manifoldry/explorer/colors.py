@@ -1,0 +1,87 @@
+"""What points are colored by: labels, features, and evidence of each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manifoldry.exceptions import ManifoldryWarning, ignoring
+from manifoldry.explorer.data import ExploredData
+from manifoldry.explorer.maps import ExploredMap
+from manifoldry.plotting.coloring import Coloring, resolve_color
+from manifoldry.plotting.point_labels import missing_entries
+from manifoldry.util.typing import Array
+
+_MOST_CLASSES = 2**16 - 1  # codes are numbers of two bytes
+# Beyond this ratio of the whole range to that of 98 % of the values, the ramp leaves out the rest.
+_UNEVEN = 3.0
+
+
+def label_kind(values: Any) -> str:
+    """Whether a label has classes or values."""
+    with ignoring(ManifoldryWarning):  # about many whole numbers, which are values then
+        return "classes" if _resolved(values).kind == "classes" else "values"
+
+
+def label_color(data: ExploredData, name: str) -> dict[str, Any]:
+    """Colors by a label."""
+    if name not in data.labels:
+        raise ValueError(f"the data have no label {name!r}")
+    with ignoring(ManifoldryWarning):
+        coloring = _resolved(data.labels[name])
+    if coloring.kind == "values":
+        assert coloring.values is not None
+        return value_color(coloring.values)
+    if len(coloring.classes) > _MOST_CLASSES:
+        raise ValueError(
+            f"label {name!r} has {len(coloring.classes)} different values, too many for colors"
+        )
+    assert coloring.codes is not None
+    classes = [
+        {"name": each or "(empty)", "count": int(count), "color": color}
+        for each, count, (color, _) in zip(
+            coloring.classes, coloring.counts(), coloring.styles, strict=True
+        )
+    ]
+    return {"kind": "classes", "codes": coloring.codes.astype(np.uint16), "classes": classes}
+
+
+def _resolved(values: Any) -> Coloring:
+    array = np.asarray(values)
+    if array.dtype.kind == "f":
+        array = np.where(np.isfinite(array), array, np.nan)
+    elif array.dtype.kind == "O" and missing_entries(array).all():
+        array = np.full(len(array), "", dtype="U1")
+    return resolve_color(array, len(array))
+
+
+def value_color(values: Array, scale: str = "values", note: str = "") -> dict[str, Any]:
+    """Colors by numbers; a few extreme ones do not stretch the ramp."""
+    values = np.asarray(values, dtype=np.float32)
+    known = values[np.isfinite(values)].astype(np.float64)
+    if len(known) == 0:
+        raise ValueError("all values are missing, so there is nothing to color by")
+    low, high = float(known.min()), float(known.max())
+    inner_low, inner_high = np.quantile(known, [0.01, 0.99])
+    if inner_high > inner_low and high - low > _UNEVEN * (inner_high - inner_low):
+        extremes = f"values range from {low:.4g} to {high:.4g}; 2 % are beyond the ends of the ramp"
+        low, high = float(inner_low), float(inner_high)
+        note = f"{note}; {extremes}" if note else extremes
+    values = np.where(np.isfinite(values), values, np.float32(np.nan))
+    return {"kind": "values", "values": values, "low": low, "high": high, "scale": scale,
+            "note": note}  # fmt: skip
+
+
+def evidence_color(shown: ExploredMap, name: str) -> dict[str, Any]:
+    """Colors by the evidence of each row of one map."""
+    if name not in shown.colors:
+        raise ValueError(f"{name} of the map {shown.name} is not known yet; compute its evidence")
+    values, note = shown.colors[name]
+    bounded = name in ("trustworthiness", "continuity", "neighbor preservation")
+    if not bounded:
+        return value_color(values, note=note)
+    scale = "values" if name == "neighbor preservation" else "trust"
+    low = 0.0 if scale == "values" else 0.6  # about the value of a random map
+    return {"kind": "values", "values": values.astype(np.float32), "low": low, "high": 1.0,
+            "scale": scale, "note": note}  # fmt: skip

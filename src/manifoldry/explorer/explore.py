@@ -1,0 +1,340 @@
+"""``manifoldry.explore``: the explorer from Python."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldry.explorer.data import ExploredData, ImageStyle
+from manifoldry.explorer.selections import check_rows
+from manifoldry.explorer.session import Session
+from manifoldry.io import Table
+from manifoldry.methods.catalog import METHODS
+from manifoldry.methods.fitted_steps import divided, undone
+from manifoldry.methods.preprocessing import Preprocessing
+from manifoldry.metrics.pair import read_embedding
+from manifoldry.reporting.maps import sample_rows
+from manifoldry.reporting.source import Source
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import IntArray
+
+_RESTORED = 500  # rows that a model restores to know the range of each feature
+
+
+class Explorer:
+    """Maps to look at; result of :func:`~manifoldry.explore`.
+
+    In a notebook it shows itself as the last value of a cell. In a script, :meth:`serve` opens it
+    in a browser. It keeps references to the data and the models.
+
+    Parameters
+    ----------
+    session : Session
+        Data, maps and labels.
+    height : int
+        Height in a notebook, in pixels.
+
+    See Also
+    --------
+    manifoldry.explore : makes it.
+
+    Examples
+    --------
+    >>> import manifoldry
+    >>> from sklearn.datasets import load_iris
+    >>> X, species = load_iris(return_X_y=True)
+    >>> explorer = manifoldry.explore(manifoldry.PCA(2).fit(X), X, species)
+    >>> explorer
+    Explorer of 150 rows: PCA
+    >>> explorer.select([3, 5])
+    >>> explorer.selection
+    array([3, 5])
+    >>> explorer.close()
+    """
+
+    def __init__(self, session: Session, height: int = 640) -> None:
+        self._session = session
+        self._height = height
+        self._widget: Any = None
+        self._end = weakref.finalize(self, session.close)
+
+    def __repr__(self) -> str:
+        names = ", ".join(each.name for each in self._session.maps.values()) or "no map yet"
+        return f"Explorer of {self._session.data.n:,} rows: {names}"
+
+    @property
+    def selection(self) -> IntArray:
+        """Rows that are selected, counted from 0."""
+        return self._session.selection
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """Labels that were made in the explorer: arrays of shape (n_samples,), None if not set."""
+        return {name: values.copy() for name, values in self._session.data.own_labels.items()}
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """Fitted models of the maps by name; those that the explorer has fitted, too."""
+        maps = self._session.maps.values()
+        return {each.name: each.model for each in maps if each.model is not None}
+
+    def select(self, rows: Any) -> None:
+        """Select rows on all maps.
+
+        Parameters
+        ----------
+        rows : array of int, or of bool with one entry per row
+            The rows.
+        """
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            if chosen.shape != (self._session.data.n,):
+                raise ValueError(
+                    f"rows has shape {chosen.shape}, expected ({self._session.data.n},) for a mask"
+                )
+            chosen = np.flatnonzero(chosen)
+        self._session.selection = check_rows(chosen, self._session.data.n)
+        self._session.tell("select", {"rows": self._session.selection.astype(np.uint32)})
+
+    def add(self, name: str, embedding: Any) -> None:
+        """Add a map.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        embedding : fitted estimator, or array of shape (n_samples, n_components)
+            The map.
+        """
+        add_map(self._session, name, embedding)
+
+    @property
+    def widget(self) -> Any:
+        """The widget, for layouts of several widgets and for marimo's ``mo.ui.anywidget``."""
+        if self._widget is None:
+            from manifoldry.explorer.widget import explorer_widget
+
+            self._widget = explorer_widget(self._session, self._height)
+        return self._widget
+
+    def _ipython_display_(self) -> None:
+        """Show it in Jupyter."""
+        from IPython.display import display
+
+        display(self.widget)
+
+    def _display_(self) -> Any:
+        """What marimo shows."""
+        return self.widget
+
+    def serve(self, port: int | None = None, *, browser: bool = True) -> None:
+        """Open the explorer in a browser, and wait for Ctrl-C, which ends it.
+
+        Parameters
+        ----------
+        port : int, default=None
+            Port on this machine, 0 for any; by default the first free one from 7321.
+        browser : bool, default=True
+            Whether to open a browser; otherwise only the link is printed.
+        """
+        from manifoldry.explorer.serving import Address, serve
+
+        address = Address.bound(port)
+        ready = lambda: print(f"{self!r}\n{address.link}\nCtrl-C ends it.", flush=True)  # noqa: E731
+        serve(self._session, address, browser=browser, ready=ready)
+
+    def close(self) -> None:
+        """End all work in the background and delete temporary files."""
+        self._end()
+
+
+def explore(
+    maps: Any = None,
+    X: Any = None,
+    labels: Any = None,
+    *,
+    image_shape: tuple[int, ...] | None = None,
+    dark_ink: bool = False,
+    height: int = 640,
+    random_state: int = 0,
+) -> Explorer:
+    """Look at maps: side by side, with linked selections, reconstruction and new points.
+
+    The explorer colors maps by labels, features and trustworthiness, scrolls through the homotopy
+    of an embedding, shows what the inverse of a model gives anywhere on the plane, places new rows,
+    says what distinguishes a selection, and computes further maps and their quality in the
+    background.
+
+    Parameters
+    ----------
+    maps : fitted estimator, array, or mapping or list of them, default=None
+        The maps. Reconstruction and new points need estimators; arrays may come from any package.
+        None to begin with PCA of the data.
+    X : array, sparse matrix, data frame, AnnData, Table or path, default=None
+        The data, as passed to the estimators; a pipeline gets the data that it was fitted on.
+        Without them there are only the maps.
+    labels : str or array of shape (n_samples,), default=None
+        Name of a column of labels, or a label for each row.
+    image_shape : (int, int) or (int, int, 3), default=None
+        Height and width of the images in the rows, if they are images.
+    dark_ink : bool, default=False
+        Whether high values of images are dark, as ink on paper.
+    height : int, default=640
+        Height in a notebook, in pixels.
+    random_state : int, default=0
+        Seed of methods and samples.
+
+    Returns
+    -------
+    Explorer
+        Shows itself in a notebook; has the selected rows and the labels that were made.
+
+    See Also
+    --------
+    manifoldry.report : a page to hand on.
+    manifoldry.compare : quality metrics of several embeddings.
+
+    Examples
+    --------
+    >>> import manifoldry
+    >>> from sklearn.datasets import load_digits
+    >>> X, digit = load_digits(n_class=3, return_X_y=True)
+    >>> model = manifoldry.Isomap().fit(X)
+    >>> explorer = manifoldry.explore(model, X, digit, image_shape=(8, 8), dark_ink=True)
+    >>> explorer
+    Explorer of 537 rows: Isomap
+    >>> explorer.close()
+    """
+    height = check_count("height", height, minimum=200)
+    given = _named(maps)
+    if X is None and not given:
+        raise ValueError("there is nothing to explore; pass a fitted estimator, or data as X")
+    notes: list[str] = []
+    image = None if image_shape is None else ImageStyle(tuple(image_shape), dark_ink)
+    if X is None:
+        data = data_of_maps(list(given.values()), labels, image)
+    else:
+        data = explored_data(Source.of(X, labels).table, notes, image=image, fits=not given)
+    session = Session(data, f"{data.n:,} rows", notes, seed=random_state)
+    try:
+        for name, each in given.items():
+            add_map(session, name, each)
+        if not given:
+            session.fit(METHODS[0])
+    except BaseException:
+        session.close()
+        raise
+    return Explorer(session, height)
+
+
+def _named(maps: Any) -> dict[str, Any]:
+    """The maps by name."""
+    if maps is None:
+        return {}
+    if isinstance(maps, Mapping):
+        return {str(name): each for name, each in maps.items()}
+    several = isinstance(maps, Iterable) and not hasattr(maps, "fit") and not _is_array(maps)
+    found: dict[str, Any] = {}
+    for each in maps if several else [maps]:
+        name = title_of(divided(each)[1])
+        count = sum(known.split(" (")[0] == name for known in found)
+        found[f"{name} ({count + 1})" if count else name] = each
+    return found
+
+
+def _is_array(maps: Any) -> bool:
+    """Whether it is one map, not a list of several."""
+    if hasattr(maps, "__array__") or hasattr(maps, "columns"):
+        return True
+    return isinstance(maps, tuple) or np.ndim(maps[0]) == 1
+
+
+def title_of(model: Any) -> str:
+    """Name of a map in headings."""
+    name = type(model).__name__
+    titles = {method.class_name: method.title for method in METHODS}
+    return titles.get(name, name) if hasattr(model, "fit") else "Map"
+
+
+def explored_data(
+    table: Table,
+    notes: list[str],
+    *,
+    image: ImageStyle | None = None,
+    before: Preprocessing | None = None,
+    fits: bool = True,
+) -> ExploredData:
+    """Data with the steps before methods; columns are only standardized for new maps (`fits`)."""
+    missing = table.X.dtype.kind == "f" and bool(np.isnan(_values(table)).any())
+    before = before or Preprocessing(scale=None if fits else False)
+    if missing and before.impute is None:
+        before = replace(before, impute="median")
+        notes.append("missing values are replaced by the median of their column for the methods")
+    before = before.decided(table.X, table.names, notes.append)
+    steps, X = before.fit(table.X, notes.append)
+    notes += [note for note in table.notes if note not in notes]
+    if image is None and table.image_shape is not None:
+        image = ImageStyle(tuple(table.image_shape))
+    return ExploredData(table, X, [step for _, step in steps], image)
+
+
+def _values(table: Table) -> Any:
+    X: Any = table.X
+    return X.data if hasattr(X, "nnz") else X
+
+
+def data_of_maps(maps: list[Any], labels: Any, image: ImageStyle | None = None) -> ExploredData:
+    """What is known without the data: the number of rows, and what a model restores."""
+    embeddings = [_coordinates("of maps", each)[0] for each in maps]
+    n = len(embeddings[0])
+    table = Table(np.empty((n, 0)))
+    if labels is not None:
+        table = replace(table, labels={"label": np.asarray(labels)})
+        if len(table.labels["label"]) != n:
+            raise ValueError(f"labels has {len(labels)} entries, but the map has {n} rows")
+    restored = next((found for each in maps if (found := restored_rows(each)) is not None), None)
+    restored = np.empty((0, 0)) if restored is None else restored
+    return ExploredData(table, table.X, (), image, restored)
+
+
+def restored_rows(model: Any) -> Any:
+    """What the inverse of a model gives for some of its rows; None without an inverse."""
+    steps, last = divided(model)
+    if not hasattr(last, "inverse_transform") or getattr(last, "inverse_", True) is None:
+        return None
+    Y = last.embedding_
+    rows = np.flatnonzero(np.isfinite(Y).all(axis=1))
+    rows = rows[sample_rows(len(rows), _RESTORED, 0)]
+    return np.asarray(undone(steps, last.inverse_transform(Y[rows])))
+
+
+def add_map(session: Session, name: str, given: Any) -> None:
+    """Add a map: a fitted estimator, or coordinates."""
+    embedding, model, steps = _coordinates(name, given)
+    methods = {method.class_name: method.name for method in METHODS}
+    made = session.add_map(name, embedding, model, steps=steps,
+                           method=methods.get(type(model).__name__))  # fmt: skip
+    session.judge_unasked(made)
+
+
+def _coordinates(name: str, given: Any) -> tuple[Any, Any, Any]:
+    """Coordinates, the model if there is one, and the steps before it."""
+    if not hasattr(given, "fit"):
+        return read_embedding(given), None, ()
+    steps, last = divided(given)
+    try:
+        check_is_fitted(last)
+    except NotFittedError:
+        raise ValueError(f"the estimator {name} is not fitted; call its fit first") from None
+    if not hasattr(last, "embedding_"):
+        raise ValueError(
+            f"the estimator {name} has no embedding_, so its map is not known; pass what its "
+            "transform gives for the data, as an array"
+        )
+    return last.embedding_, last, steps

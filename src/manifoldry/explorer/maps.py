@@ -1,0 +1,185 @@
+"""One map of the explorer: where its rows are drawn, and what its model can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifoldry.exceptions import NoveltyWarning, ignoring
+from manifoldry.explorer.drawing import Frame, plane
+from manifoldry.explorer.homotopy_steps import HomotopySteps
+from manifoldry.extension.far_rows import FAR
+from manifoldry.extension.relative_distance import DistanceOnMap
+from manifoldry.methods.fitted_steps import prepared, undone
+from manifoldry.util.typing import Array, IntArray
+
+_NEAR_THE_EDGE = 1.5  # between the typical distance of 1 and that of a position off the map
+
+
+class Reconstruction(NamedTuple):
+    """Data at positions of a map, how far these are from it, and the nearest row of each."""
+
+    data: Array
+    distance: Array
+    nearest: IntArray
+
+
+@dataclass(eq=False)
+class ExploredMap:
+    """A map, and the fitted model that made it if it is known.
+
+    Parameters
+    ----------
+    id, name : str
+        What messages and people call it.
+    embedding : array of shape (n, n_components)
+        The coordinates; rows that are not embedded are NaN.
+    model : estimator, optional
+        The fitted model without the steps before it.
+    steps : sequence of transformers
+        The fitted steps before the model.
+    method : str, optional
+        Name of the method on the command line.
+    reference : array of shape (n, 2), optional
+        The drawing that it is turned to match.
+    fitted_here : bool
+        Whether the explorer fitted it to the data that it shows.
+    """
+
+    id: str
+    name: str
+    embedding: Array
+    model: Any = None
+    steps: Sequence[Any] = ()
+    method: str | None = None
+    reference: Array | None = None
+    fitted_here: bool = False
+    shown: tuple[int, int] = (0, 1)
+    redrawn: int = 0
+    evidence: Any = None
+    colors: dict[str, Any] = field(default_factory=dict)  # evidence of each row, by name
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.embedding).all(axis=1).any():
+            raise ValueError(f"the map {self.name} has no row with finite coordinates")
+        if self.embedding.shape[1] == 1:
+            self.shown = (0, 0)
+
+    @cached_property
+    def frame(self) -> Frame:
+        """From the coordinates that are shown to the drawing."""
+        return Frame.around(plane(self.embedding, self.shown), self.reference)
+
+    @cached_property
+    def drawn(self) -> Array:
+        """Where the rows are drawn, in single precision."""
+        return self.frame.drawn(plane(self.embedding, self.shown)).astype(np.float32)
+
+    @cached_property
+    def homotopy(self) -> HomotopySteps | None:
+        """The steps of its homotopy, if it followed one."""
+        return HomotopySteps.of(self.model)
+
+    def show(self, first: int, second: int) -> None:
+        """Draw two other coordinates."""
+        count = self.embedding.shape[1]
+        for each in (first, second):
+            if not 0 <= each < count:
+                raise ValueError(f"coordinate {each} must be 0 to {count - 1}")
+        if count > 1 and first == second:
+            raise ValueError(f"coordinate {first} is given twice; choose two different ones")
+        self.shown = (first, second)
+        self.redrawn += 1
+        for name in ("frame", "drawn", "_tree"):
+            self.__dict__.pop(name, None)
+        if self.homotopy is not None:
+            self.homotopy.forget_drawings()
+
+    def positions(self, step: int | None) -> Array:
+        """Where rows are drawn, at a step of the homotopy or for the map itself."""
+        if step is None:
+            return self.drawn
+        if self.homotopy is None:
+            raise ValueError(f"the map {self.name} has no homotopy")
+        return self.homotopy.drawn(step, self.drawn, self.shown)
+
+    @property
+    def can_place(self) -> bool:
+        """Whether new rows get positions."""
+        return hasattr(self.model, "transform")
+
+    @property
+    def can_invert(self) -> bool:
+        """Whether positions give data."""
+        if getattr(self.model, "inverse_", True) is None:
+            return False
+        return hasattr(self.model, "inverse_transform")
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot place rows or give data; empty if it can do both."""
+        if self.can_place and self.can_invert:
+            return ""
+        if self.model is None:
+            return "Only its coordinates are known, not the model: pass a fitted estimator."
+        if self.can_place:
+            return (
+                f"{type(self.model).__name__} has no inverse here, as it was fitted without data."
+            )
+        return f"{type(self.model).__name__} has no transform for new rows."
+
+    def place(self, X: Any) -> tuple[Array, Array | None]:
+        """Where new rows are drawn, and their novelty if the model knows it."""
+        rows = prepared(self.steps, X)
+        with ignoring(NoveltyWarning):  # the page says it row by row
+            embedding = np.asarray(self.model.transform(rows))
+        novelty = np.asarray(self.model.novelty(rows)) if hasattr(self.model, "novelty") else None
+        return self.frame.drawn(plane(embedding, self.shown)).astype(np.float32), novelty
+
+    def invert(self, at: Array) -> Reconstruction:
+        """Data at positions of the drawing.
+
+        Coordinates that are not shown are those of the row that is drawn nearest.
+        """
+        nearest = self._nearest(at)
+        Z: Array = self.embedding[nearest].astype(np.float64)
+        wanted = self.frame.coordinates(at)
+        for j, place in enumerate(self.shown[: Z.shape[1]]):
+            Z[:, place] = wanted[:, j]
+        with ignoring(NoveltyWarning):
+            distance = self._distance.of(Z, requested=True)
+            data = undone(self.steps, self.model.inverse_transform(Z))
+        assert distance is not None
+        return Reconstruction(data, distance, nearest)
+
+    def _nearest(self, at: Array) -> IntArray:
+        rows, tree = self._tree
+        return np.asarray(rows[tree.query(at)[1]])
+
+    @cached_property
+    def _tree(self) -> tuple[IntArray, KDTree]:
+        rows = np.flatnonzero(np.isfinite(self.drawn).all(axis=1))
+        return rows, KDTree(self.drawn[rows])
+
+    @cached_property
+    def _distance(self) -> DistanceOnMap:
+        return DistanceOnMap(self.embedding)
+
+
+def caution(distance: float) -> str:
+    """What to say about data at a position that is so far from the map; empty if it is on it."""
+    if not np.isfinite(distance):
+        return "The distance from the map is not known."
+    if distance > FAR:
+        return (
+            f"Off the map: {distance:.1f} times the usual distance between its points, so this is "
+            "extrapolated."
+        )
+    if distance > _NEAR_THE_EDGE:
+        return f"Near the edge of the map: {distance:.1f} times the usual distance of its points."
+    return ""

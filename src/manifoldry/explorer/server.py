@@ -1,0 +1,162 @@
+"""The web server of ``manifoldry explore``: one page, its script, and a websocket.
+
+It answers only on this machine's loopback address, only to requests that have the token of the
+link, and only to pages of its own origin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from manifoldry.explorer.actions import answer
+from manifoldry.explorer.messages import MessageError, pack, unpack
+from manifoldry.explorer.session import Session
+
+REFUSED = 4403  # the page then says that its link is of no use any more
+MOST_FRAME_BYTES = 16 * 2**20  # of one message from a page, which sends files in parts of 1 MB
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_MOST_WAITING = 256  # events that a page has not read yet; then it is too slow, and is let go
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",  # so that the token stays here
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_STATIC = {"explorer.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"}
+
+
+def explorer_app(session: Session, token: str) -> Starlette:
+    """The application, for links with this token."""
+
+    def refusal(connection: HTTPConnection) -> str:
+        """Why a request is refused; empty if it is not."""
+        host = connection.headers.get("host", "")
+        if urlsplit(f"//{host}").hostname not in _LOOPBACK:
+            return "The explorer answers only to addresses of this machine."
+        origin = connection.headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            return "The explorer does not answer to pages of other sites."
+        return ""
+
+    def wrong_token(connection: HTTPConnection) -> bool:
+        given = connection.query_params.get("token", "")
+        return not secrets.compare_digest(given.encode(), token.encode())
+
+    async def page(request: Request) -> Response:
+        why = refusal(request)
+        if not why and wrong_token(request):
+            why = "This link has no valid token. Open the link that manifoldry explore has printed."
+        if why:
+            return HTMLResponse(_static_text("refused.html").replace("$why", why), 403, _HEADERS)
+        return HTMLResponse(_static_text("index.html"), headers=_HEADERS)
+
+    async def static(request: Request) -> Response:
+        if why := refusal(request):
+            return Response(why, 403, _HEADERS)
+        name = request.path_params["name"]
+        if name not in _STATIC:
+            return Response("There is no such page.", 404, _HEADERS)
+        return Response(_static_text(name), headers=_HEADERS, media_type=_STATIC[name])
+
+    async def socket(websocket: WebSocket) -> None:
+        # A browser always names the origin of a websocket; other programs need not.
+        refused = refusal(websocket) or wrong_token(websocket)
+        await websocket.accept()
+        if refused:
+            await websocket.close(REFUSED)
+            return
+        await _Page(session, websocket).serve()
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/{name}", static),
+            WebSocketRoute("/socket", socket),
+        ],
+        exception_handlers={Exception: _failed},
+    )
+
+
+def _static_text(name: str) -> str:
+    return files("manifoldry.explorer").joinpath("static", name).read_text("utf-8")
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return Response("The explorer has made an error.", 500, _HEADERS)
+
+
+class _Page:
+    """One open page: answers its requests, each in a thread, and sends it events."""
+
+    def __init__(self, session: Session, websocket: WebSocket) -> None:
+        self.session, self.websocket = session, websocket
+        self.loop = asyncio.get_running_loop()
+        self.outgoing: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
+        self.answering: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Until the page is closed."""
+        forget = self.session.listen(self._on_event)
+        sending = asyncio.create_task(self._send_all())
+        try:
+            await self._read_all()
+        finally:
+            forget()
+            sending.cancel()
+            for task in self.answering:
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                await sending
+
+    async def _read_all(self) -> None:
+        while True:
+            received = await self.websocket.receive()
+            if received["type"] == "websocket.disconnect":
+                return
+            try:
+                message = unpack(received.get("bytes") or b"")
+            except MessageError:
+                await self.websocket.close(1003)
+                return
+            task = asyncio.create_task(self._answer(message))
+            self.answering.add(task)
+            task.add_done_callback(self.answering.discard)
+
+    async def _answer(self, message: Any) -> None:
+        frame = await asyncio.to_thread(lambda: pack(answer(self.session, message, hosted="page")))
+        await self.outgoing.put(frame)
+
+    async def _send_all(self) -> None:
+        while True:
+            await self.websocket.send_bytes(await self.outgoing.get())
+
+    def _on_event(self, name: str, content: dict[str, Any]) -> None:
+        """Called in any thread."""
+        frame = pack({"event": name, "with": content})
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self.loop.call_soon_threadsafe(self._put, frame)
+
+    def _put(self, frame: bytes) -> None:
+        try:
+            self.outgoing.put_nowait(frame)
+        except asyncio.QueueFull:  # it would miss events, so it has to begin anew
+            closing = asyncio.create_task(self.websocket.close(1013))
+            self.answering.add(closing)
+            closing.add_done_callback(self.answering.discard)

@@ -1,0 +1,48 @@
+"""The explorer in a notebook: an anywidget whose messages go to a session."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from manifoldry.explorer.actions import answer
+from manifoldry.explorer.messages import assemble, dismantle
+from manifoldry.explorer.session import Session
+from manifoldry.io.extras import optional_module
+
+
+def explorer_widget(session: Session, height: int) -> Any:
+    """The widget of a session."""
+    anywidget: Any = optional_module("anywidget", "explorer", "the explorer in a notebook")
+    traitlets: Any = optional_module("traitlets", "explorer", "the explorer in a notebook")
+    static = files("manifoldry.explorer") / "static"
+
+    class ExplorerWidget(anywidget.AnyWidget):
+        """Shows a session; ``n_selected`` changes with the selection, so it can be observed."""
+
+        _esm = (static / "explorer.js").read_text("utf-8")
+        _css = (static / "style.css").read_text("utf-8")
+        height = traitlets.Int(height).tag(sync=True)
+        n_selected = traitlets.Int(0).tag(sync=True)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.on_msg(self._on_message)
+            session.listen(self._on_event)
+
+        @property
+        def selection(self) -> Any:
+            """Rows that are selected, counted from 0."""
+            return session.selection
+
+        def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
+            request = assemble(content.get("message"), buffers)
+            header, arrays = dismantle(answer(session, request, hosted="notebook"))
+            self.send({"view": content.get("view"), "message": header}, arrays)
+            self.n_selected = len(session.selection)
+
+        def _on_event(self, name: str, event: dict[str, Any]) -> None:
+            header, arrays = dismantle({"event": name, "with": event})
+            self.send({"message": header}, arrays)
+
+    return ExplorerWidget()
