@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: demo test test-slow test-anndata lint types package papers docs docs-fast docs-versions linkcheck \
+.PHONY: demo test test-slow test-anndata test-browser test-notebook frontend lint types package papers docs docs-fast docs-versions linkcheck \
   pictures bench bench-quick bench-check clean
 
 demo: $(READY)
@@ -43,6 +43,33 @@ endef
 $(ANNDATA)/.ready: $(READY)
 	$(call with_extra,test-anndata)
 
+# The explorer in a browser: the Chromium of the system, such as Debian's package chromium.
+BROWSER := .venv-browser
+
+test-browser: $(BROWSER)/.ready
+	PYTHONDONTWRITEBYTECODE= $(BROWSER)/bin/python -m pytest -n $(WORKERS) -m "not slow" \
+	  tests/browser $(ARGS)
+
+$(BROWSER)/.ready: $(READY)
+	$(call with_extra,test-browser)
+
+# The same inside Jupyter and marimo, which are large; by hand.
+NOTEBOOK := .venv-notebook
+
+test-notebook: $(NOTEBOOK)/.ready
+	PYTHONDONTWRITEBYTECODE= $(NOTEBOOK)/bin/python -m pytest -m slow tests/browser/test_notebooks.py $(ARGS)
+
+$(NOTEBOOK)/.ready: $(READY)
+	$(call with_extra,test-notebook)
+
+# The page of the explorer, from frontend into the package. Needs Node.js and npm.
+frontend: frontend/node_modules/.package-lock.json
+	cd frontend && npm run build
+
+frontend/node_modules/.package-lock.json: frontend/package-lock.json
+	cd frontend && npm ci
+	touch $@
+
 $(DOCS)/.ready: $(READY)
 	$(call with_extra,docs)
 
@@ -79,9 +106,10 @@ linkcheck: $(DOCS)/.ready
 	GALLERY=fast $(SPHINX) -b linkcheck docs build/linkcheck $(ARGS)
 
 # The still pictures of the pages, stored in docs/images. That of other packages' maps needs them:
-# python docs/pictures/coming_maps.py in an environment with openTSNE and umap-learn.
+# python docs/pictures/coming_maps.py in an environment with openTSNE and umap-learn. Those of the
+# explorer need a browser: .venv-browser/bin/python docs/pictures/explorer.py after make test-browser.
 pictures: $(READY)
-	for script in $(filter-out %/coming_maps.py,$(wildcard docs/pictures/*.py)); do \
+	for script in $(filter-out %/coming_maps.py %/explorer.py,$(wildcard docs/pictures/*.py)); do \
 	  $(BIN)/python $$script || exit 1; done
 
 # Peers get environments of their own under benchmarks/.envs; see docs/benchmarks.md.

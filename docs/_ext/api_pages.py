@@ -35,6 +35,7 @@ GROUPS = {
         "find_short_circuits",
         "report",
     ],
+    "Looking at maps": ["explore"],
     "Neighbor graphs": ["NeighborGraph"],
     "Model files": ["save", "load", "read_info"],
 }

@@ -43,6 +43,7 @@ EXAMPLES = {
         "short_circuits",
         "which_feature",
         "report",
+        "explorer",
     ),
     "spectral": (
         "nonredundant",
@@ -85,6 +86,7 @@ FAST = (
     "new_points/save_and_load",
     "trust/short_circuits",
     "trust/which_feature",
+    "trust/explorer",
     "spectral/nonredundant",
     "density/learn_a_rotation",
     "extending/own_method",

@@ -33,6 +33,12 @@ export class Signal<T> {
   }
 }
 
+/** Calls after any of several values has changed; returns a function that ends it. */
+export function onAny(signals: { onChange(listener: () => void): () => void }[], run: () => void): () => void {
+  const ends = signals.map((each) => each.onChange(run));
+  return () => ends.forEach((end) => end());
+}
+
 /** What the pointer does on a map. */
 export type Tool = "move" | "lasso" | "probe" | "line";
 

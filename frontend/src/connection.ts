@@ -1,4 +1,5 @@
 // Requests to Python and events from it, over a websocket or the channel of a notebook's widget.
+import { unique } from "./dom.ts";
 import { assemble, dismantle, pack, unpack } from "./protocol.ts";
 import type { EventName, Events, RequestName, Requests } from "./protocol.ts";
 
@@ -110,7 +111,7 @@ export interface WidgetModel {
 
 /** To the kernel of a notebook. All views of a widget share one channel, so replies name theirs. */
 export class WidgetConnection extends Connection {
-  private readonly view = crypto.randomUUID();
+  private readonly view = unique("view");
   private readonly listen = (content: any, buffers: DataView[]) => {
     if (content.view === undefined || content.view === this.view) this.receive(assemble(content.message, buffers));
   };

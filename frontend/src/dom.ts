@@ -2,7 +2,8 @@
 
 type Child = Node | string | null | undefined | false;
 type Handlers = { [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => void };
-type Attributes = Handlers & { class?: string; [name: string]: unknown };
+// A style attribute is refused by the content security policy; scripts set element.style instead.
+type Attributes = Handlers & { class?: string; style?: never; [name: string]: unknown };
 
 /** An element: attributes, functions named "on…" as listeners, and children. */
 export function element<K extends keyof HTMLElementTagNameMap>(
@@ -29,6 +30,13 @@ export function shape(tag: string, attributes: Record<string, string | number> =
 /** A button; `icon` is a character that is hidden from screen readers. */
 export function button(text: string, onclick: () => void, attributes: Attributes = {}): HTMLButtonElement {
   return element("button", { type: "button", ...attributes, onclick }, text);
+}
+
+let named = 0;
+
+/** An identifier that no other element has, also of other widgets on the page. */
+export function unique(prefix: string): string {
+  return `${prefix}-${++named}-${Math.random().toString(36).slice(2)}`; // crypto.randomUUID needs https
 }
 
 /** A number with at most four digits that matter. */

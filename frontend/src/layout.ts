@@ -8,6 +8,8 @@ import { sideColumn } from "./side_column.ts";
 import { ThemeChoice } from "./theme.ts";
 import { toolbar } from "./toolbar.ts";
 
+const HINT = "Drag moves a map, the wheel zooms, a click keeps a row in view, Shift and drag selects rows.";
+
 /** What tests look at: root.manifoldry. */
 export interface Inspection {
   app: App;
@@ -21,7 +23,7 @@ export function layout(root: HTMLElement, app: App): () => void {
   const theme = new ThemeChoice(root, app);
   const grid = new MapGrid(app);
   const chooser = mapChooser(app);
-  const { column, separator, toggle } = sideColumn(sidePanels(app));
+  const { column, separator, toggle } = sideColumn(sidePanels(app), root.clientWidth || window.innerWidth);
   const bar = toolbar(app, { theme, resetAll: () => grid.all.forEach((view) => view.reset()) });
   root.dataset.hosted = app.start.hosted;
   root.replaceChildren(
@@ -40,7 +42,9 @@ export function layout(root: HTMLElement, app: App): () => void {
 function heading(app: App): HTMLElement {
   const { title, n, n_features, has_data } = app.start;
   const counts = has_data ? `${counted(n, "row")}, ${counted(n_features, "feature")}` : counted(n, "row");
-  return element("div", { class: "heading" }, element("h1", { title }, title), element("p", {}, counts));
+  // Data without a name are named by their number of rows, which need not be said twice.
+  const named = title !== counted(n, "row");
+  return element("div", { class: "heading" }, element("h1", { title, class: named ? "" : "unseen" }, title), element("p", {}, counts));
 }
 
 function trouble(app: App): HTMLElement {
@@ -53,7 +57,7 @@ function trouble(app: App): HTMLElement {
 }
 
 function status(app: App): HTMLElement {
-  const made = element("div", { class: "status", role: "status", "aria-live": "polite" });
+  const made = element("div", { class: "status", role: "status", "aria-live": "polite", "data-hint": HINT });
   app.said.watch((text) => (made.textContent = text));
   return element("footer", {}, made);
 }

@@ -160,6 +160,7 @@ export interface Evidence {
   spectrum: { values: number[]; kept: number; title: string } | null;
   redundancy: number[]; // part of each coordinate that those before it do not predict
   redundant_below: number;
+  // Pairs of rows: distance on the map by distance in the data, row by row.
   shepard: { counts: Uint32Array; bins: number; data_max: number; map_max: number; correlation: number } | null;
   coranking: { sizes: number[]; kept: number[]; area: number } | null;
   stability: { verdict: string; variability: number; n_refits: number } | null;
@@ -182,7 +183,7 @@ export interface Requests {
   export: [{ rows: Uint32Array }, { name: string; text: Uint8Array; note: string }]; // what was left out
   select: [{ rows: Uint32Array }, Record<string, never>]; // tells Python in a notebook
   fit: [{ method: string; settings: Record<string, string>; homotopy: boolean }, JobInfo];
-  // Without `map`: the quality table of all maps whose evidence is known.
+  // Known, or the work that finds it out.
   evidence: [{ map: string }, { evidence: Evidence | null; job: JobInfo | null }];
   stability: [{ map: string }, JobInfo];
   cancel: [{ job: string }, JobInfo]; // ends it; its map is lost

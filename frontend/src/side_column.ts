@@ -4,7 +4,7 @@ import { button, element } from "./dom.ts";
 const LEAST = 260, MOST = 620, USUAL = 340;
 const STEP = 20; // of a key
 
-export function sideColumn(panels: HTMLElement[]): { column: HTMLElement; separator: HTMLElement; toggle: HTMLElement } {
+export function sideColumn(panels: HTMLElement[], around: number): { column: HTMLElement; separator: HTMLElement; toggle: HTMLElement } {
   const column = element("aside", { class: "side", "aria-label": "Panels" }, ...panels);
   const separator = element("div", {
     class: "separator", role: "separator", tabindex: 0, "aria-orientation": "vertical", "aria-label": "Width of the panels",
@@ -15,7 +15,7 @@ export function sideColumn(panels: HTMLElement[]): { column: HTMLElement; separa
     column.style.width = `${fitting}px`;
     separator.setAttribute("aria-valuenow", String(fitting));
   };
-  resize(USUAL);
+  resize(Math.min(USUAL, 0.3 * around));
   listen(column, separator, resize);
   const toggle = button("Panels", () => {
     column.hidden = separator.hidden = !column.hidden;

@@ -13,29 +13,39 @@ export interface PlacedName {
   y: number;
 }
 
-/** Some rows of each class; empty if there are too many classes. `shuffled` makes them a fair sample. */
-export function classSamples(coloring: Coloring, shuffled: Uint32Array): number[][] {
-  const { color, codes } = coloring;
-  if (color?.kind !== "classes" || color.classes.length > MOST_NAMES) return [];
-  const samples: number[][] = color.classes.map(() => []);
-  for (let i = 0; i < shuffled.length; i++) {
-    const sample = samples[codes[shuffled[i]!]!];
-    if (sample && sample.length < SAMPLE) sample.push(shuffled[i]!);
-  }
-  return samples;
-}
+export class ClassNames {
+  private classes: ClassColor[] = [];
+  private samples: number[][] = []; // some rows of each class
+  private kept: { for: unknown[]; names: PlacedName[] } = { for: [], names: [] };
 
-export function placedNames(
-  samples: number[][], classes: ClassColor[], hidden: ReadonlySet<number>, placement: Placement,
-): PlacedName[] {
-  const names: PlacedName[] = [];
-  samples.forEach((rows, k) => {
-    const places = rows.map((row) => placement.at(row)).filter((at) => at !== null);
-    if (hidden.has(k) || !places.length) return;
-    const { name, color } = classes[k]!;
-    names.push({ name, color, x: median(places.map(([x]) => x)), y: median(places.map(([, y]) => y)) });
-  });
-  return names;
+  /** New colors; without names if there are too many classes. `shuffled` makes the samples fair. */
+  update({ color, codes }: Coloring, shuffled: Uint32Array): void {
+    const few = color?.kind === "classes" && color.classes.length <= MOST_NAMES;
+    this.classes = few ? color.classes : [];
+    this.samples = this.classes.map(() => []);
+    if (!few) return;
+    for (let i = 0; i < shuffled.length; i++) {
+      const sample = this.samples[codes[shuffled[i]!]!];
+      if (sample && sample.length < SAMPLE) sample.push(shuffled[i]!);
+    }
+  }
+
+  /** Names where they belong now; found again only after a change. */
+  places(hidden: ReadonlySet<number>, placement: Placement): PlacedName[] {
+    const state = [this.samples, hidden, placement.start, placement.end, placement.between];
+    if (state.some((each, i) => each !== this.kept.for[i])) this.kept = { for: state, names: this.find(hidden, placement) };
+    return this.kept.names;
+  }
+
+  private find(hidden: ReadonlySet<number>, placement: Placement): PlacedName[] {
+    const names: PlacedName[] = [];
+    this.classes.forEach(({ name, color }, k) => {
+      const places = this.samples[k]!.map((row) => placement.at(row)).filter((at) => at !== null);
+      if (hidden.has(k) || !places.length) return;
+      names.push({ name, color, x: median(places.map(([x]) => x)), y: median(places.map(([, y]) => y)) });
+    });
+    return names;
+  }
 }
 
 function median(values: number[]): number {

@@ -38,7 +38,6 @@ export class Gestures {
   private down(event: PointerEvent): void {
     if (event.button !== 0) return;
     const { view } = this;
-    view.plot.focus({ preventScroll: true });
     view.plot.setPointerCapture(event.pointerId);
     this.leave();
     this.pointers.set(event.pointerId, this.at(event));
@@ -47,7 +46,7 @@ export class Gestures {
     this.dragged = false;
     this.tool = event.shiftKey ? "lasso" : view.app.tool.value;
     this.how = event.altKey ? "remove" : event.shiftKey ? "add" : "replace";
-    if (this.tool === "lasso" || this.tool === "line") view.draft(this.tool, view.camera.toMap(...this.from));
+    if (this.tool === "lasso" || this.tool === "line") view.beginDraft(this.tool, view.camera.toMap(...this.from));
     if (this.tool === "probe") setProbe(view.app, view.info, view.camera.toMap(...this.from));
   }
 
@@ -66,7 +65,7 @@ export class Gestures {
     const { view, tool } = this;
     if (Math.hypot(at[0] - this.from[0], at[1] - this.from[1]) > CLICK_PX) this.dragged = true;
     if (tool === "move" && this.dragged) view.pan(at[0] - before[0], at[1] - before[1]);
-    if (tool === "lasso" || tool === "line") view.draft(tool, view.camera.toMap(...at));
+    if (tool === "lasso" || tool === "line") view.draft(view.camera.toMap(...at));
     if (tool === "probe") setProbe(view.app, view.info, view.camera.toMap(...at));
   }
 
@@ -91,6 +90,7 @@ export class Gestures {
     const drawn = view.takeDraft();
     const clicks = !this.dragged && tool !== "probe" && tool !== "line";
     if (clicks) app.pinned.set(view.nearest(...at));
+    else if (!drawn.length) return;
     else if (tool === "lasso") selectInside(app, view.placement, view.visible, drawn, this.how);
     else if (tool === "line") setLine(app, view.info, drawn);
   }
@@ -107,7 +107,7 @@ export class Gestures {
 
   private wheel(event: WheelEvent): void {
     const { view } = this;
-    const focused = view.plot.contains(document.activeElement);
+    const focused = view.plot.matches(":focus");
     if (view.app.start.hosted === "notebook" && !event.ctrlKey && !focused) return; // the notebook scrolls
     event.preventDefault();
     this.leave();

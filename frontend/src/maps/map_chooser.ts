@@ -1,4 +1,5 @@
 // The list of all maps, with a check mark at those that are shown.
+import { onAny } from "../app.ts";
 import type { App } from "../app.ts";
 import { element } from "../dom.ts";
 import { MOST_SHOWN } from "./map_grid.ts";
@@ -18,16 +19,21 @@ export function mapChooser(app: App): Part {
   };
   const fill = () => {
     title.textContent = `Maps (${app.shown.value.length} of ${app.maps.value.length} shown)`;
-    const focused = (document.activeElement as HTMLInputElement | null)?.value;
+    const focused = list.querySelector<HTMLInputElement>("input:focus")?.value;
     list.replaceChildren(...app.maps.value.map((map) => choice(app, map.id, map.name)));
-    list.querySelectorAll("input").forEach((box) => root.contains(document.activeElement) || (box.value === focused && box.focus()));
+    [...list.querySelectorAll("input")].find((box) => box.value === focused)?.focus();
   };
   const onPress = (event: PointerEvent) => {
-    if (!root.contains(event.target as Node)) root.open = false;
+    if (!event.composedPath().includes(root)) root.open = false; // target is not enough in a shadow root
   };
+  fill();
   document.addEventListener("pointerdown", onPress);
-  const ends = [app.shown.onChange(fill), app.maps.watch(fill), () => document.removeEventListener("pointerdown", onPress)];
-  return { root, close: () => ends.forEach((each) => each()) };
+  const end = onAny([app.shown, app.maps], fill);
+  const close = () => {
+    end();
+    document.removeEventListener("pointerdown", onPress);
+  };
+  return { root, close };
 }
 
 function choice(app: App, id: string, name: string): HTMLElement {

@@ -1,6 +1,7 @@
 // The maps on the page, in equal cells, above the canvas on which their points are drawn.
+import { onAny } from "../app.ts";
 import type { App } from "../app.ts";
-import { element } from "../dom.ts";
+import { element, unique } from "../dom.ts";
 import { Painter } from "./painter.ts";
 import { KEYS_HELP } from "./keys.ts";
 import { MapView } from "./map_view.ts";
@@ -15,7 +16,7 @@ const TITLE_PX = 60; // of a cell, about, that points cannot use
 export class MapGrid implements Shared {
   readonly root: HTMLElement;
   readonly shuffled: Uint32Array;
-  readonly help = `keys-${crypto.randomUUID()}`;
+  readonly help = unique("keys");
   readonly views = new Map<string, MapView>();
   readonly painter: Painter;
   private readonly cells = element("div", { class: "cells" });
@@ -31,19 +32,18 @@ export class MapGrid implements Shared {
     this.root = element("div", { class: "maps" }, canvas, this.cells, this.empty, help);
     this.painter = new Painter(app, canvas, this.shuffled, () => this.all);
     this.previews = new Previews(this, () => this.arrange());
-    this.listen();
     this.resized.observe(this.cells);
+    this.listen();
   }
 
   private listen(): void {
     const { app, painter } = this;
-    const above = () => painter.drawAbove();
     this.ends.push(
       app.shown.watch(() => this.show()),
       app.maps.onChange((maps) => maps.forEach((info) => this.views.get(info.id)?.update(info))),
       app.along.onChange(() => this.views.forEach((view) => void view.positions.show())),
-      ...[app.colorBy, app.hidden, app.selection, app.dark].map((each) => (each as { onChange(run: () => void): () => void }).onChange(() => painter.paintAll())),
-      ...[app.hovered, app.pinned, app.placed, app.probe, app.line, app.classNames].map((each) => (each as { onChange(run: () => void): () => void }).onChange(above)),
+      onAny([app.colorBy, app.hidden, app.selection, app.dark], () => painter.paintAll()),
+      onAny([app.hovered, app.pinned, app.placed, app.probe, app.line, app.classNames], () => painter.drawAbove()),
       app.tool.watch((tool) => (this.root.dataset.tool = tool)),
       app.linkedZoom.onChange((linked) => linked && this.moved(this.views.get(app.active.value))),
     );
@@ -63,8 +63,9 @@ export class MapGrid implements Shared {
       if (!info || this.views.has(id)) continue;
       const view = new MapView(this, info);
       this.views.set(id, view);
-      this.painter.paint(view);
+      void this.painter.paint(view);
     }
+    if (shown.length && !shown.includes(this.app.active.value)) this.app.active.set(shown[0]!);
     this.arrange();
   }
 
@@ -77,13 +78,20 @@ export class MapGrid implements Shared {
   private arrange(): void {
     const views = this.all;
     this.empty.hidden = views.length > 0;
-    const before = [...this.cells.children];
-    if (views.length !== before.length || views.some((view, i) => view.root !== before[i])) this.cells.replaceChildren(...views.map((view) => view.root));
+    this.place(views);
     const { clientWidth: width, clientHeight: height } = this.cells;
     const columns = columnsFor(views.length, width, height);
     this.cells.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
     this.cells.style.gridTemplateRows = `repeat(${Math.ceil(views.length / columns)}, minmax(0, 1fr))`;
     this.painter.measure(this.root);
+  }
+
+  private place(views: MapView[]): void {
+    const before = [...this.cells.children];
+    if (views.length === before.length && views.every((view, i) => view.root === before[i])) return;
+    this.cells.replaceChildren(...views.map((view) => view.root));
+    this.resized.disconnect();
+    for (const each of [this.cells, ...views.map((view) => view.plot)]) this.resized.observe(each);
   }
 
   redraw(view: MapView, moving: boolean): void {

@@ -13,6 +13,7 @@ export class MapTitle {
   constructor(private readonly app: App, private info: MapInfo, isMap: boolean) {
     const close = button("×", () => this.hide(), { class: "close", title: `Hide ${info.name}`, "aria-label": `Hide ${info.name}` });
     this.root = element("header", { class: "title" }, this.name, this.grade, this.coordinates, isMap && close);
+    this.askEvidence().catch(() => {}); // the page says what went wrong
     this.ends = [
       app.evidence.watch(() => this.showGrade()),
       app.active.watch((active) => this.name.classList.toggle("active", isMap && active === info.id)),
@@ -26,11 +27,19 @@ export class MapTitle {
     if (String(before.shown) !== String(info.shown) || !this.coordinates.firstChild) this.showCoordinates();
   }
 
+  /** Evidence of a map that was computed before the page was opened. */
+  private async askEvidence(): Promise<void> {
+    const { app, info } = this;
+    if (info.evidence !== "ready" || app.evidence.value.has(info.id)) return;
+    const { evidence } = await app.ask("evidence", { map: info.id });
+    if (evidence) app.evidence.set(new Map(app.evidence.value).set(info.id, evidence));
+  }
+
   private showGrade(): void {
     const found = this.app.evidence.value.get(this.info.id);
     this.grade.hidden = !found;
     if (!found) return;
-    this.grade.textContent = found.grade;
+    this.grade.textContent = `evidence: ${found.grade}`;
     this.grade.dataset.grade = found.grade;
     this.grade.title = found.sentences.join(" ");
   }
@@ -45,7 +54,7 @@ export class MapTitle {
       const label = axis === 0 ? "Coordinate to the right" : "Coordinate upwards";
       return element("select", { "aria-label": label, title: label, onchange: () => void this.choose() }, ...options);
     });
-    this.coordinates.replaceChildren("coordinates ", lists[0]!, " ", lists[1]!);
+    this.coordinates.replaceChildren(element("span", {}, "coordinates "), lists[0]!, " ", lists[1]!);
   }
 
   private async choose(): Promise<void> {

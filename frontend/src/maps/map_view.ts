@@ -3,7 +3,7 @@ import type { App } from "../app.ts";
 import { counted, element } from "../dom.ts";
 import type { MapInfo, Point } from "../protocol.ts";
 import { Camera } from "./camera.ts";
-import { classSamples, placedNames } from "./class_names.ts";
+import { ClassNames } from "./class_names.ts";
 import type { Coloring } from "./coloring.ts";
 import { Gestures } from "./gestures.ts";
 import { listenToKeys } from "./keys.ts";
@@ -41,7 +41,7 @@ export class MapView {
   visible: Visible | null = null;
   private coloring: Coloring | null = null;
   private order: Order | null = null;
-  private samples: number[][] = [];
+  private readonly classNames = new ClassNames();
   private drawn: Draft | null = null;
   private readonly canvas = element("canvas", { "aria-hidden": "true" });
   private readonly tooltip: Tooltip;
@@ -82,7 +82,7 @@ export class MapView {
   }
 
   paint(coloring: Coloring, order: Order, visible: Visible | null): void {
-    if (coloring.color !== this.coloring?.color) this.samples = classSamples(coloring, this.shared.shuffled);
+    if (coloring.color !== this.coloring?.color) this.classNames.update(coloring, this.shared.shuffled);
     Object.assign(this, { coloring, order, visible });
     this.shared.redraw(this, false);
   }
@@ -108,7 +108,7 @@ export class MapView {
       camera,
       dark: app.dark.value,
       radius: pointStyle(this.order?.rows.length ?? 1, camera).radius,
-      names: this.names(),
+      names: app.classNames.value ? this.classNames.places(app.hidden.value, placement) : [],
       hovered: this.placeOf(app.hovered.value),
       pinned: placement.at(app.pinned.value),
       placed: xy ? { xy, novelty: app.placed.value!.novelty } : null,
@@ -116,12 +116,6 @@ export class MapView {
       line: own(app.line.value)?.at ?? null,
       draft: this.drawn,
     });
-  }
-
-  private names() {
-    const color = this.coloring?.color;
-    if (color?.kind !== "classes" || !this.app.classNames.value) return [];
-    return placedNames(this.samples, color.classes, this.app.hidden.value, this.placement);
   }
 
   private placeOf(row: number): Point | null {
@@ -167,10 +161,13 @@ export class MapView {
     this.tooltip.hide();
   }
 
-  /** Adds a place to the lasso or line that is being drawn. */
-  draft(kind: Draft["kind"], at: Point): void {
-    this.drawn ??= { kind, at: [] };
-    this.drawn.at.push(at);
+  beginDraft(kind: Draft["kind"], at: Point): void {
+    this.drawn = { kind, at: [at] };
+  }
+
+  /** Adds a place to the lasso or line that is being drawn, if it was not given up. */
+  draft(at: Point): void {
+    this.drawn?.at.push(at);
     this.drawAbove();
   }
 

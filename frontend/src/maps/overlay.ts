@@ -71,21 +71,29 @@ function drawProbe(pen: Pen, [x, y]: Point, ink: string, paper: string): void {
   drawRing(pen, [x, y], 8, 1.5, ink, paper);
 }
 
+const NAME_PX = 16; // height of a line
+const MOVES = [0, -1, 1, -2, 2]; // lines by which a name is moved to leave the others free
+
+/** Names that would cover others even when they are moved are left out; the legend has them all. */
 function drawNames(pen: Pen, { camera, names, dark }: OverlayContent, paper: string): void {
-  pen.font = "600 13px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
-  pen.lineJoin = "round";
-  pen.lineWidth = 4;
-  pen.strokeStyle = paper;
+  Object.assign(pen, { font: "600 13px system-ui, sans-serif", textAlign: "center", textBaseline: "middle", lineJoin: "round", lineWidth: 4, strokeStyle: paper });
+  const taken: [x: number, y: number, half: number][] = [];
   for (const { name, color, x, y } of names) {
-    const [px, py] = camera.toScreen(x, y);
     const text = name.length > 24 ? `${name.slice(0, 23)}…` : name;
-    pen.fillStyle = shownColor(color, dark);
+    const half = pen.measureText(text).width / 2 + 3;
+    const [center, own] = camera.toScreen(x, y);
+    if (center < 0 || center > camera.width) continue;
+    const px = Math.min(camera.width - half, Math.max(half, center)); // not cut off by the edge
+    const isFree = (py: number) => taken.every(([u, v, w]) => Math.abs(u - px) > w + half || Math.abs(v - py) >= NAME_PX);
+    const py = MOVES.map((lines) => own + lines * NAME_PX).find(isFree);
+    if (py === undefined) continue;
+    taken.push([px, py, half]);
     pen.strokeText(text, px, py);
-    pen.fillText(text, px, py);
-    pen.fillStyle = dark ? "#ffffff99" : "#00000099"; // on paper of any lightness, the name can be read
-    pen.fillText(text, px, py);
+    // Between its color and that of the text, so that names in pale colors can be read.
+    for (const fill of [shownColor(color, dark), dark ? "#ffffff99" : "#00000099"]) {
+      pen.fillStyle = fill;
+      pen.fillText(text, px, py);
+    }
   }
 }
 

@@ -23,10 +23,13 @@ export class Painter {
   private readonly pace = new Pace();
   private readonly dirty = new Set<MapView>();
   private readonly moving = new Set<MapView>(); // drawn with a part of their points if need be
+  private readonly partial = new Set<MapView>(); // were drawn so
   private last: { coloring: Coloring; hidden: unknown; selection: unknown; order: Order; visible: Visible | null } | null = null;
+  private readonly begun: { from: number; points: number }[] = []; // pictures that are not done
   private frame = 0;
   private rest = 0;
   private ready = false;
+  private root: HTMLElement | null = null; // of all maps, when it was measured
 
   constructor(
     private readonly app: App, canvas: HTMLCanvasElement,
@@ -75,6 +78,7 @@ export class Painter {
 
   /** After a change of the layout: the canvas is empty then. */
   measure(root: HTMLElement): void {
+    this.root = root;
     const around = root.getBoundingClientRect();
     this.renderer.resize(around.width, around.height);
     for (const view of this.views()) {
@@ -82,27 +86,44 @@ export class Painter {
       view.measure({ left: left - around.left, top: top - around.top, width, height });
     }
     this.redrawAll();
+    this.nextFrame();
     this.drawAll(); // now, as the empty canvas would be seen otherwise
   }
 
   redraw(view: MapView, moving: boolean): void {
     this.dirty.add(view);
-    if (moving) this.moving.add(view);
-    else this.moving.delete(view);
-    this.frame ||= requestAnimationFrame((now) => this.onFrame(now));
+    if (moving) {
+      this.moving.add(view);
+      this.drawRestLater();
+    } else this.moving.delete(view);
+    this.nextFrame();
   }
 
   redrawAll(): void {
     for (const view of this.views()) this.redraw(view, true);
   }
 
+  /** Nothing is drawn while two pictures are not done, so that what moves does not lag behind. */
   private onFrame(now: number): void {
     this.frame = 0;
+    const unfinished = this.renderer.unfinished();
+    for (const { from, points } of this.begun.splice(0, this.begun.length - unfinished)) this.pace.learn(now - from, points);
+    if (this.root && this.renderer.outdated) this.measure(this.root);
     for (const view of this.views()) view.placement.advance(now);
+    if (this.dirty.size && unfinished < 2) this.drawFrame(now);
+    if (this.dirty.size || this.begun.length) this.nextFrame();
+    else if (!this.partial.size) this.checkReady();
+  }
+
+  private drawFrame(now: number): void {
     const moving = this.moving.size > 0;
-    const drawn = this.drawAll();
-    if (moving) this.pace.learn(now, drawn);
-    if (!this.dirty.size) this.checkReady();
+    const points = this.drawAll();
+    this.renderer.mark();
+    this.begun.push({ from: now, points: moving ? points : 0 });
+  }
+
+  private nextFrame(): void {
+    this.frame ||= requestAnimationFrame((now) => this.onFrame(now));
   }
 
   /** Draws maps that have changed; returns how many points that took. */
@@ -117,7 +138,6 @@ export class Painter {
       this.moving.delete(view);
       if (views.includes(view)) drawn += this.draw(view, quick ? each : Infinity);
     }
-    if (this.dirty.size) this.frame ||= requestAnimationFrame((now) => this.onFrame(now));
     return drawn;
   }
 
@@ -129,18 +149,18 @@ export class Painter {
       this.renderer.clear(view.box);
       return 0;
     }
-    if (picture.order.rows.length > limit) this.drawRestLater(view);
+    if (picture.order.rows.length > limit) this.partial.add(view);
     return this.renderer.draw(picture, view.box, Math.ceil(limit), this.app.dark.value);
   }
 
-  private readonly partial = new Set<MapView>();
-
-  private drawRestLater(view: MapView): void {
-    this.partial.add(view);
+  /** From the last movement, not the last picture, which may be late. */
+  private drawRestLater(): void {
     clearTimeout(this.rest);
     this.rest = window.setTimeout(() => {
-      for (const each of this.partial) this.redraw(each, false);
+      if (this.moving.size) return this.drawRestLater();
+      const all = [...this.partial];
       this.partial.clear();
+      for (const each of all) this.redraw(each, false);
     }, REST_MS);
   }
 

@@ -38,6 +38,7 @@ export class Renderer {
   private readonly gl: WebGL2RenderingContext | null;
   private store: GpuStore | null = null;
   private uniforms = {} as Record<(typeof NAMES)[number], WebGLUniformLocation | null>;
+  private marks: WebGLSync[] = [];
   private ratio = 1;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
@@ -50,6 +51,25 @@ export class Renderer {
   /** False without WebGL2. */
   get works(): boolean {
     return this.gl !== null;
+  }
+
+  /** Whether the window has moved to a screen with other pixels since the last resize. */
+  get outdated(): boolean {
+    return this.ratio !== pixelRatio();
+  }
+
+  /** Ends a picture, whose drawing may take longer than giving the orders for it. */
+  mark(): void {
+    const sync = this.gl?.fenceSync(this.gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+    if (sync) this.marks.push(sync);
+    this.gl?.flush();
+  }
+
+  /** How many pictures are not done yet. */
+  unfinished(): number {
+    const { gl, marks } = this;
+    while (gl && marks.length && gl.getSyncParameter(marks[0]!, gl.SYNC_STATUS) !== gl.UNSIGNALED) gl.deleteSync(marks.shift()!);
+    return marks.length;
   }
 
   private prepare(gl: WebGL2RenderingContext): void {
@@ -66,6 +86,7 @@ export class Renderer {
   private readonly lost = (event: Event) => {
     event.preventDefault(); // without this it does not come back
     this.store = null;
+    this.marks = [];
     this.onLost(LOST);
   };
 
@@ -77,7 +98,7 @@ export class Renderer {
 
   /** The size of the canvas in pixels of the page. This makes it empty. */
   resize(width: number, height: number): void {
-    this.ratio = Math.max(1, window.devicePixelRatio || 1);
+    this.ratio = pixelRatio();
     this.canvas.width = Math.max(1, Math.round(width * this.ratio));
     this.canvas.height = Math.max(1, Math.round(height * this.ratio));
     this.clear({ left: 0, top: 0, width, height });
@@ -104,7 +125,7 @@ export class Renderer {
     const size = 2 * style.radius * this.ratio + 1;
     gl.uniform1f(this.uniforms.size, size);
     gl.uniform1f(this.uniforms.between, picture.between);
-    gl.uniform4f(this.uniforms.edge, ...unit(dark ? "#12171a" : "#ffffff"), size > 5 ? 0.55 : 0);
+    gl.uniform4f(this.uniforms.edge, ...unit(dark ? "#12171a" : "#ffffff"), 0.6 * Math.min(1, Math.max(0, style.radius - 2.5)));
     this.drawPart(gl, 0, pale, 0.6 * style.opacity, dark ? "#39434a" : "#cfd4d7", 0.88);
     this.drawPart(gl, faded, full, faded ? Math.max(0.5, style.opacity) : style.opacity, "#000000", 0);
     this.frames++;
@@ -157,6 +178,10 @@ export class Renderer {
     this.store = null;
     this.gl?.getExtension("WEBGL_lose_context")?.loseContext();
   }
+}
+
+function pixelRatio(): number {
+  return Math.max(1, window.devicePixelRatio || 1);
 }
 
 function unit(hex: string): [number, number, number] {

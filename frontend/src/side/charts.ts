@@ -1,5 +1,5 @@
 // Charts of evidence. Each says in words what it shows, as not everybody sees it.
-import { element, plain, shape } from "../dom.ts";
+import { counted, element, plain, shape } from "../dom.ts";
 import type { Evidence } from "../protocol.ts";
 
 const WIDTH = 280;
@@ -71,8 +71,8 @@ export function spectrumChart({ values, kept, title }: NonNullable<Evidence["spe
 /** The part of each coordinate that those before it do not predict. */
 export function redundancyChart(parts: number[], threshold: number): HTMLElement {
   const bars = parts.map((part, i) => bar(i, parts.length, clipped(part), part < threshold ? "warn" : "kept"));
-  const few = parts.flatMap((part, i) => (part < threshold ? [i + 1] : []));
-  const verdict = few.length ? `Coordinates ${few.join(", ")} mostly repeat those before them.` : "No coordinate repeats those before it.";
+  const few = parts.flatMap((part, i) => (part < threshold ? [`coordinate ${i + 1}`] : []));
+  const verdict = few.length ? `Redundant: ${few.join(", ")}.` : "No coordinate is redundant.";
   const label = `New part of each coordinate: ${parts.map(plain).join(", ")}. ${verdict}`;
   const y = { title: "new part", ticks: [[0, "0"], [1, "1"]] as Axis["ticks"] };
   const x = { title: `coordinate; below ${plain(threshold)} it is redundant`, ticks: numbered(parts.length) };
@@ -87,7 +87,7 @@ export function shepardChart(shepard: NonNullable<Evidence["shepard"]>): HTMLEle
   counts.forEach((count, i) => {
     if (!count) return;
     const place = { x: across((i % bins) / bins), y: up((Math.floor(i / bins) + 1) / bins) };
-    const size = { width: PLOT_WIDTH / bins + 0.3, height: PLOT_HEIGHT / bins + 0.3 }; // without seams
+    const size = { width: PLOT_WIDTH / bins, height: PLOT_HEIGHT / bins };
     cells.push(shape("rect", { class: "cell", ...place, ...size, opacity: 0.08 + (0.92 * Math.sqrt(count)) / most }));
   });
   const label = `Shepard diagram: distances on the map against distances in the data; their correlation is ${plain(correlation)}.`;
@@ -104,7 +104,7 @@ export function corankingChart({ sizes, kept, area }: NonNullable<Evidence["cora
   const height = (value: number) => (value - low) / (1 - low);
   const path = sizes.map((size, i) => `${i ? "L" : "M"}${across(place(size)).toFixed(1)} ${up(height(kept[i]!)).toFixed(1)}`).join("");
   const best = kept.indexOf(Math.max(...kept));
-  const label = `Neighbors kept beyond chance, R_NX: area ${plain(area)}; ${plain(kept[0]!)} for ${first} neighbors, at most ${plain(kept[best]!)} for ${sizes[best]}.`;
+  const label = `Neighbors kept beyond chance, R_NX: area ${plain(area)}; ${plain(kept[0]!)} for ${counted(first, "neighbor")}, at most ${plain(kept[best]!)} for ${sizes[best]}.`;
   const x = { title: "number of neighbors (log scale)", ticks: powers(first, last).map((size) => [place(size), String(size)] as [number, string]) };
   const y = { title: "R_NX", ticks: [[height(0), "0"], [1, "1"]] as Axis["ticks"] };
   return chart(`Neighbors kept beyond chance, area ${plain(area)}`, label, x, y, shape("path", { class: "curve", d: path }));
@@ -122,6 +122,8 @@ function powers(first: number, last: number): number[] {
   return [1, 10, 100, 1000, 10_000, 100_000].filter((size) => size >= first && size <= last);
 }
 
+/** Two digits, as there is little room. */
 function short(value: number): string {
-  return Number(value.toPrecision(2)).toLocaleString("en-US", { maximumSignificantDigits: 2, notation: value >= 1e4 || value < 1e-2 ? "scientific" : "standard" });
+  if (value !== 0 && value < 1e-3) return value.toExponential(1);
+  return value.toLocaleString("en-US", { maximumSignificantDigits: 2, notation: value >= 1e4 ? "compact" : "standard" });
 }

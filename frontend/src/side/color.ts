@@ -1,4 +1,5 @@
 // What the points are colored by.
+import { onAny } from "../app.ts";
 import type { App } from "../app.ts";
 import { button, element } from "../dom.ts";
 import type { Color, ColorBy } from "../protocol.ts";
@@ -14,7 +15,7 @@ export function colorPanel(app: App): HTMLElement {
   const legend = element("div", { class: "legend" });
   body.append(chooser(app), featureBox(app), legend);
   const refresh = () => void showLegend(app, legend);
-  for (const signal of [app.colorBy, app.active, app.dark]) (signal as { onChange(run: () => void): void }).onChange(refresh);
+  onAny([app.colorBy, app.active, app.dark], refresh);
   followEvidence(app, refresh);
   refresh();
   return root;
@@ -39,10 +40,9 @@ function chooser(app: App): HTMLElement {
     select.replaceChildren(choice({ by: "nothing" }, "nothing"), ...groups(app));
     select.value = JSON.stringify(app.colorBy.value);
   };
-  app.labels.watch(refresh);
-  app.maps.onChange(refresh);
-  app.colorBy.onChange(refresh);
-  return field("Color by", select);
+  onAny([app.labels, app.maps, app.colorBy], refresh);
+  refresh();
+  return field("Color by", select, "inline");
 }
 
 function groups(app: App): HTMLElement[] {
@@ -69,7 +69,8 @@ function choice(by: ColorBy, text: string): HTMLElement {
 function featureBox(app: App): HTMLElement {
   const names = app.start.feature_names;
   if (!app.start.has_data || names.length <= FEATURES_IN_LIST) return element("div");
-  const { root, input } = suggestingInput(`Feature, one of ${names.length.toLocaleString("en-US")}`, () => names);
+  const { root, input } = suggestingInput("Feature", () => names, "inline");
+  input.placeholder = `one of ${names.length.toLocaleString("en-US")} names`;
   const reply = element("div", { role: "status" });
   input.addEventListener("change", () => {
     if (!input.value.trim()) return;

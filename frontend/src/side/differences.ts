@@ -3,11 +3,11 @@ import { element, plain, shape } from "../dom.ts";
 import type { Difference, Distinguished } from "../protocol.ts";
 import { paragraph } from "./forms.ts";
 
-const FEATURES = 10;
+const FEATURES = 12;
 const LABELS = 10;
 
 export function differences(found: Distinguished): HTMLElement[] {
-  const made = [paragraph(found.text, "sentence")];
+  const made = [paragraph(found.text)];
   if (found.features.length) made.push(featureTable(found.features));
   if (found.labels.length) made.push(labelTable(found.labels));
   return made;

@@ -63,13 +63,12 @@ export function rowFacts(app: App): RowFactsCache {
 
 /** A row in a few lines. The short card has room in a tooltip. */
 export function factsCard(app: App, facts: RowFacts, short: boolean): HTMLElement {
-  const most = short ? FEATURES_SHORT : FEATURES_LONG;
   return element(
     "div", { class: short ? "facts short" : "facts" },
     element("strong", { class: "name" }, facts.name),
     labelsOf(facts, short ? LABELS_SHORT : Infinity),
     drawn(app, facts, short ? 72 : 196),
-    !facts.pixels && !facts.values && features(facts, most, short),
+    !facts.pixels && !facts.values && features(app, facts, short),
   );
 }
 
@@ -89,11 +88,11 @@ function pair(name: string, value: string): HTMLElement {
   return element("div", {}, element("dt", { title: name }, name), element("dd", { title: value }, value));
 }
 
-function features(facts: RowFacts, most: number, short: boolean): HTMLElement | null {
+function features(app: App, facts: RowFacts, short: boolean): HTMLElement | null {
   if (!facts.features.length) return null;
-  const pairs = facts.features.slice(0, most).map(([name, value]) => pair(name, plain(value)));
-  const more = facts.features.length - pairs.length;
+  const pairs = facts.features.slice(0, short ? FEATURES_SHORT : FEATURES_LONG).map(([name, value]) => pair(name, plain(value)));
+  const more = app.start.n_features - pairs.length; // facts have only some of many features
   const list = element("dl", { class: "pairs numbers" }, ...pairs);
   const rest = more > 0 && element("p", { class: "faint" }, `and ${more.toLocaleString("en-US")} more`);
-  return element("div", {}, !short && element("h4", {}, "Features"), list, rest);
+  return element("div", {}, !short && element("h4", {}, more > 0 ? "Features least like the mean" : "Features"), list, rest);
 }

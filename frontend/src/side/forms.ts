@@ -1,27 +1,21 @@
 // Parts of forms that several panels use.
-import { button, element } from "../dom.ts";
+import { button, element, unique } from "../dom.ts";
 
 const SUGGESTIONS = 50;
-let count = 0;
-
-/** An identifier that no other explorer on the page has. */
-export function uniqueId(name: string): string {
-  return `manifoldry-${name}-${++count}`;
-}
 
 /** A form control with its label. */
-export function field(label: string, control: HTMLElement): HTMLLabelElement {
-  return element("label", { class: "field" }, element("span", {}, label), control);
+export function field(label: string, control: HTMLElement, kind = ""): HTMLLabelElement {
+  return element("label", { class: `field ${kind}` }, element("span", {}, label), control);
 }
 
 /** A text box that suggests the names which contain what is typed; only a few, as there may be thousands. */
-export function suggestingInput(label: string, names: () => string[]): { root: HTMLElement; input: HTMLInputElement } {
-  const list = element("datalist", { id: uniqueId("list") });
+export function suggestingInput(label: string, names: () => string[], kind = ""): { root: HTMLElement; input: HTMLInputElement } {
+  const list = element("datalist", { id: unique("names") });
   const input = element("input", { type: "text", list: list.id, autocomplete: "off", spellcheck: "false" });
   const suggest = () => list.replaceChildren(...matching(names(), input.value).map((value) => element("option", { value })));
   input.addEventListener("input", suggest);
   input.addEventListener("focus", suggest);
-  return { root: element("div", { class: "field-with-list" }, field(label, input), list), input };
+  return { root: element("div", { class: "field-with-list" }, field(label, input, kind), list), input };
 }
 
 /** The first names that contain a text, whatever its case. */

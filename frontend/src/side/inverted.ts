@@ -23,8 +23,9 @@ export function badge(grade: Trust, text: string): HTMLElement {
 /** Whether a position is on the map, in words. */
 export function caution(inverted: Inverted, position: number): HTMLElement {
   const grade = trustOf(inverted, position);
-  const usual = `Its distance from the map is ${plain(inverted.distance[position]!)}; 1 is usual for the points.`;
-  return element("p", {}, badge(grade, TRUST_WORDS[grade]), " ", inverted.cautions[position] || usual);
+  const distance = inverted.distance[position]!;
+  const times = `Its distance from the points is ${distance.toFixed(1)} times the usual one between them.`;
+  return element("p", {}, badge(grade, TRUST_WORDS[grade]), " ", Number.isFinite(distance) ? times : inverted.cautions[position]);
 }
 
 /** The data at one position, as a row of its own. */
@@ -38,30 +39,43 @@ export function kindChooser(app: App, kind: RowKind, use: (kind: RowKind) => voi
   const kinds: RowKind[] = app.start.image ? ["image", "curve", "table"] : ["curve", "table"];
   const select = element("select", { onchange: () => use(select.value as RowKind) });
   select.append(...kinds.map((each) => element("option", { value: each, selected: each === kind }, each)));
-  return field("Shown as", select);
+  return field("Shown as", select, "inline");
 }
 
 /** One position as an image, a curve, or a table beside the nearest row. */
 export function drawPosition(app: App, inverted: Inverted, position: number, kind: RowKind, nearest: RowFacts | null): HTMLElement {
   if (kind !== "table") return drawRow(app, dataAt(inverted, position), kind);
   const data = dataAt(inverted, position);
-  const beside = new Map(nearest?.features ?? []);
-  const rows = [...inverted.notable[position]!].map((feature) => featureRow(app, inverted, feature, data[feature]!, beside));
-  const head = element("tr", {}, ...["feature", "here", "range of the data", "nearest row"].map((text) => element("th", { scope: "col" }, text)));
-  const rest = inverted.low.length - rows.length;
-  const note = rest > 0 ? `The features that are least like the mean of the data; ${rest.toLocaleString("en-US")} more are not shown.` : "";
+  const features = [...inverted.notable[position]!];
+  const known = nearest ? features.map((feature) => valueOf(app, nearest, feature)) : [];
+  const heads = ["feature", "here", "range of the data", ...(known.some((value) => value !== null) ? ["nearest row"] : [])];
+  const rows = features.map((feature, i) => {
+    const row = featureRow(app, inverted, feature, data[feature]!);
+    if (heads.length > 3) row.append(element("td", {}, plain(known[i] ?? null)));
+    return row;
+  });
+  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
+  const n = inverted.low.length;
+  const note = n > rows.length ? `Of ${n.toLocaleString("en-US")} features, those that are least like the mean of the data.` : "";
   return element("div", {}, element("table", { class: "features" }, element("thead", {}, head), element("tbody", {}, ...rows)), element("p", { class: "faint" }, note));
 }
 
-function featureRow(app: App, inverted: Inverted, feature: number, value: number, beside: Map<string, number>): HTMLElement {
+function featureRow(app: App, inverted: Inverted, feature: number, value: number): HTMLElement {
   const name = app.start.feature_names[feature]!;
   return element(
     "tr", {},
     element("th", { scope: "row", title: name }, name),
     element("td", {}, plain(value)),
     element("td", {}, rangeBar(inverted.low[feature]!, inverted.high[feature]!, value)),
-    element("td", {}, beside.has(name) ? plain(beside.get(name)!) : "–"),
   );
+}
+
+/** A feature of a row; null if the facts do not have it, as they list only some of many features. */
+function valueOf(app: App, facts: RowFacts, feature: number): number | null {
+  if (facts.values) return facts.values[feature]!;
+  const { image, feature_names } = app.start;
+  if (facts.pixels && image) return image.low + (facts.pixels[feature]! / 255) * (image.high - image.low);
+  return facts.features.find(([name]) => name === feature_names[feature])?.[1] ?? null;
 }
 
 /** Where a value is between the smallest and the largest one of the data. */

@@ -69,7 +69,7 @@ class JobEntry {
 
 function statusOf({ state, status, seconds }: JobInfo): string {
   const took = seconds > 0 ? duration(seconds) : "";
-  const words = state === "running" || state === "failed" ? (status || state) : [state, status].filter(Boolean).join("; ");
+  const words = state === "running" || state === "failed" ? (status || state) : [...new Set([state, status])].filter(Boolean).join("; ");
   return [words, took].filter(Boolean).join(" · ");
 }
 

@@ -25,13 +25,13 @@ export function classLegend(app: App, color: Classes): HTMLElement[] {
     button("All", () => app.hidden.set(new Set())),
     button("None", () => app.hidden.set(new Set(entries.keys()))),
   );
-  const help = paragraph("Click a class to hide or show it; double-click it, or press “only”, to show no other.", "faint");
+  const help = paragraph("A click hides or shows a class; a double click shows only this one.", "faint");
   return [...(entries.length > FILTER_ABOVE ? [filterBox(show)] : []), list, rest, all, help];
 }
 
 function filterBox(show: (text: string) => void): HTMLElement {
-  const input = element("input", { type: "search", oninput: () => show(input.value) });
-  return field("Find a class", input);
+  const input = element("input", { type: "search", placeholder: "part of a class name", oninput: () => show(input.value) });
+  return field("Find", input, "inline");
 }
 
 function fillList(app: App, color: Classes, entries: ClassColor[], text: string, list: HTMLElement, rest: HTMLElement): void {
@@ -39,7 +39,7 @@ function fillList(app: App, color: Classes, entries: ClassColor[], text: string,
   const found = [...entries.entries()].filter(([, each]) => each.name.toLowerCase().includes(wanted));
   list.replaceChildren(...found.slice(0, LISTED).map(([index, each]) => classRow(app, color, entries.length, index, each)));
   const more = found.length - LISTED;
-  rest.textContent = more > 0 ? `and ${more.toLocaleString("en-US")} more, which “Find a class” finds` : found.length ? "" : "No class has this name.";
+  rest.textContent = more > 0 ? `and ${more.toLocaleString("en-US")} more, which “Find” finds` : found.length ? "" : "No class has this name.";
 }
 
 function classRow(app: App, color: Classes, count: number, index: number, entry: ClassColor): HTMLElement {

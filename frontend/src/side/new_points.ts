@@ -19,7 +19,7 @@ export function newPointsPanel(app: App): HTMLElement {
     void placeFile(app, file, status);
   };
   app.placed.watch((placed) => result.replaceChildren(...(placed ? describe(app, placed) : [])));
-  if (!app.start.maps.some((map) => map.can_place) && !app.start.methods.length) {
+  if (!app.start.maps.some((map) => map.can_place) && !app.start.has_data) {
     made.body.append(paragraph("None of these maps has a fitted model, so new rows cannot be placed on them.", "faint"));
     return made.root;
   }

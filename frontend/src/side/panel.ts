@@ -1,6 +1,8 @@
 // The frame that all parts of the side column share.
 import { element } from "../dom.ts";
 
+const FILLING = 300; // milliseconds after which a panel that was opened has its content
+
 export interface Panel {
   readonly root: HTMLElement;
   readonly body: HTMLElement;
@@ -22,12 +24,21 @@ export function whileOpen({ root }: Panel, run: () => void): () => void {
   };
 }
 
-/** Opens a panel that has something new, and scrolls the column, not the page, until it is seen. */
+/**
+ * Opens a panel that has something new, and scrolls the column, not the page, until it is seen;
+ * unless somebody works in the column.
+ */
 export function reveal({ root }: Panel): void {
   (root as HTMLDetailsElement).open = true;
+  if (!root.parentElement?.contains(document.activeElement)) setTimeout(() => scrollTo(root), FILLING);
+}
+
+/** No further than is needed, and not beyond the top of the panel. */
+function scrollTo(root: HTMLElement): void {
   const column = root.parentElement;
   if (!column) return;
-  const below = root.getBoundingClientRect().top - column.getBoundingClientRect().top;
-  const seen = below >= 0 && below < column.clientHeight / 2;
-  if (!seen) column.scrollTop += below;
+  const around = column.getBoundingClientRect();
+  const { top, bottom } = root.getBoundingClientRect();
+  if (top < around.top) column.scrollTop += top - around.top;
+  else column.scrollTop += Math.max(0, Math.min(bottom - around.bottom, top - around.top));
 }

@@ -8,8 +8,11 @@ function valued({ value, low, high }: Metric): string {
   return plain(value) + interval;
 }
 
-const better = ({ larger_is_better }: Metric): string =>
-  larger_is_better === null ? "" : larger_is_better ? "larger is better" : "smaller is better";
+function better({ larger_is_better: larger }: Metric): HTMLElement | null {
+  if (larger === null) return null;
+  const text = larger ? "larger is better" : "smaller is better";
+  return element("span", { title: text }, element("span", { "aria-hidden": "true" }, larger ? "↑" : "↓"), element("span", { class: "unseen" }, text));
+}
 
 export function metricsTable(metrics: Metric[]): HTMLElement {
   const rows = metrics.map((each) => element(
@@ -30,7 +33,7 @@ export function qualityTable(columns: { name: string; evidence: Evidence }[]): H
   const head = element("tr", {}, element("th", { scope: "col" }, "metric"), ...columns.map(({ name }) => element("th", { scope: "col", title: name }, name)));
   const rows = [...metrics.values()].map((metric) => qualityRow(metric, columns.map(({ evidence }) => evidence)));
   const made = element(
-    "table", { class: "quality" }, element("caption", {}, "★ marks the best map"),
+    "table", { class: "quality" }, element("caption", {}, "★ marks the best map of each line"),
     element("thead", {}, head), element("tbody", {}, ...rows),
   );
   return element("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Metrics of the maps" }, made);
@@ -43,9 +46,10 @@ function qualityRow(metric: Metric, evidences: Evidence[]): HTMLElement {
 }
 
 function qualityCell(value: number | null, best: number | null): HTMLElement {
-  if (value === null || value !== best) return element("td", {}, plain(value));
+  const text = plain(value === null ? null : Number(value.toPrecision(3)));
+  if (value === null || value !== best) return element("td", {}, text);
   const star = element("span", { "aria-hidden": "true" }, " ★");
-  return element("td", { class: "best" }, plain(value), star, element("span", { class: "unseen" }, " best"));
+  return element("td", { class: "best" }, text, star, element("span", { class: "unseen" }, " best"));
 }
 
 /** Null if the values do not tell which map is best. */

@@ -45,6 +45,7 @@ export function reconstructionPanel(app: App): HTMLElement {
     const wanted = latest();
     const why = wanted ? whyNot(app, wanted.map) : HOW;
     controls.hidden = !wanted;
+    chooser.hidden = why !== "";
     if (wanted && !why) return follower.follow(wanted);
     follower.drop();
     last = null;
@@ -121,7 +122,7 @@ async function atPosition(app: App, inverted: Inverted, kind: RowKind, drawn: HT
   try {
     const facts = await rowFacts(app).get(row);
     if (kind === "table") here.lastChild!.replaceWith(drawPosition(app, inverted, 0, kind, facts));
-    beside.append(factsCard(app, facts, kind !== "curve"), buttons(button("Pin it", () => app.pinned.set(row))));
+    beside.append(factsCard(app, facts, kind !== "curve" || app.start.row_kind === "image"), buttons(button("Pin it", () => app.pinned.set(row))));
   } catch (error) {
     beside.append(failure(error));
   }
@@ -132,7 +133,7 @@ function alongLine(app: App, inverted: Inverted, kind: RowKind): HTMLElement[] {
   const off = inverted.cautions.filter((_, i) => trustOf(inverted, i) === "poor").length;
   const text = off ? `${off} of ${count} positions along the line are off the map, so these are extrapolated.` : `${count} positions along the line, all on the map or near its edge.`;
   const positions = inverted.cautions.map((_, i) => positionOnLine(app, inverted, i, kind));
-  const strip = element("div", { class: kind === "image" ? "strip images" : "strip" }, ...positions);
+  const strip = element("div", { class: "strip" }, ...positions);
   const help = paragraph("Numbers are distances from the map. Click one to pin the row that is nearest there.", "faint");
   return [paragraph(text), ...overview(app, inverted, kind), strip, help];
 }

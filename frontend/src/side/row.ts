@@ -1,20 +1,23 @@
 // What is known of the row that is pinned, or under the pointer.
 import type { App } from "../app.ts";
-import { NO_ROWS } from "../app.ts";
+import { NO_ROWS, onAny } from "../app.ts";
 import { button } from "../dom.ts";
 import type { RowFacts } from "../protocol.ts";
 import { factsCard, rowFacts } from "./facts.ts";
 import { buttons, failure, paragraph } from "./forms.ts";
-import { panel, whileOpen } from "./panel.ts";
+import { panel, reveal, whileOpen } from "./panel.ts";
 
 const HOW = "Point at a row on a map to see it here. Click it to keep it here.";
 
 export function rowPanel(app: App): HTMLElement {
   const made = panel("Row", "row");
   const refresh = whileOpen(made, () => void show(app, made.body));
-  for (const signal of [app.pinned, app.hovered, app.selection, app.labels]) {
-    (signal as { onChange(run: () => void): void }).onChange(refresh);
-  }
+  onAny([app.pinned, app.hovered, app.selection, app.labels], refresh);
+  let pinned = app.pinned.value;
+  app.pinned.onChange((row) => {
+    if (row >= 0 && pinned < 0) reveal(made);
+    pinned = row;
+  });
   refresh();
   return made.root;
 }

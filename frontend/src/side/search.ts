@@ -2,7 +2,7 @@
 import type { App } from "../app.ts";
 import { NO_ROWS } from "../app.ts";
 import { button, element } from "../dom.ts";
-import { buttons, failure, field, paragraph } from "./forms.ts";
+import { buttons, failure, paragraph } from "./forms.ts";
 import { panel } from "./panel.ts";
 
 export function searchPanel(app: App): HTMLElement {
@@ -11,7 +11,7 @@ export function searchPanel(app: App): HTMLElement {
   let rows: Uint32Array = NO_ROWS;
   let at = 0;
 
-  const input = element("input", { type: "search", placeholder: "row number, name or label", onkeydown });
+  const input = element("input", { type: "search", placeholder: "row number, name or label", "aria-label": "Row number, name or label", onkeydown });
   const previous = button("Previous", () => go(at - 1), { disabled: true });
   const next = button("Next", () => go(at + 1), { disabled: true });
   const where = element("span", { class: "faint" });
@@ -54,6 +54,6 @@ export function searchPanel(app: App): HTMLElement {
     use(NO_ROWS);
   }
 
-  body.append(field("Name or label", input), reply, buttons(previous, next, where, button("Clear", clear)));
+  body.append(input, reply, buttons(previous, next, where, button("Clear", clear)));
   return root;
 }

@@ -1,6 +1,6 @@
 // What is selected, what distinguishes it, and what can be done with it.
 import type { App } from "../app.ts";
-import { NO_ROWS } from "../app.ts";
+import { NO_ROWS, onAny } from "../app.ts";
 import { afterPause, button, counted, element } from "../dom.ts";
 import { differences } from "./differences.ts";
 import { buttons, failure, field, paragraph, suggestingInput } from "./forms.ts";
@@ -26,8 +26,7 @@ export function selectionPanel(app: App): HTMLElement {
     count.textContent = rows.length ? `${counted(rows.length, "row")} of ${app.start.n.toLocaleString("en-US")} selected` : "Nothing is selected.";
     describe(rows);
   });
-  app.selection.onChange(refresh);
-  app.labels.onChange(refresh);
+  onAny([app.selection, app.labels], refresh);
   let some = app.selection.value.length > 0;
   app.selection.onChange((rows) => {
     const before = some;
@@ -113,7 +112,8 @@ async function saved(app: App, column: string, value: string): Promise<HTMLEleme
   try {
     const reply = await app.ask("label", { rows, column, value });
     const done = value ? `labeled ${value} in “${reply.name}”` : `without a label in “${reply.name}”`;
-    return paragraph(`${counted(rows.length, "row")} ${done}. ${reply.saved}`);
+    const where = reply.saved ? `Saved in ${reply.saved}.` : "Labels are kept until the explorer ends.";
+    return paragraph(`${counted(rows.length, "row")} ${done}. ${where}`);
   } catch (error) {
     return failure(error);
   }

@@ -8,7 +8,8 @@ import { panel } from "./panel.ts";
 
 export function workPanel(app: App): HTMLElement {
   const made = panel("Maps and work", "work", false);
-  made.body.append(mapList(app), jobList(app), ...(app.start.methods.length ? [addMapForm(app)] : []));
+  const add = app.start.has_data ? addMapForm(app) : paragraph("Start the explorer with the data to add maps of other methods.", "faint");
+  made.body.append(mapList(app), jobList(app), add);
   return made.root;
 }
 
@@ -18,7 +19,7 @@ function mapList(app: App): HTMLElement {
   app.maps.watch((maps) => {
     const entries = maps.map((map) => element("li", {}, element("span", { class: "map-name", title: map.name }, map.name), removeButton(app, map, status)));
     list.replaceChildren(...entries);
-    if (!maps.length) list.append(element("li", {}, paragraph("There is no map yet. Add one below.", "faint")));
+    if (!maps.length) list.append(element("li", {}, paragraph("There is no map.", "faint")));
   });
   return element("div", {}, list, status);
 }

@@ -15,10 +15,10 @@ from manifoldry.cli.map_files import read_map
 from manifoldry.cli.methods import settings_of_methods
 from manifoldry.explorer.data import ExploredData, ImageStyle
 from manifoldry.explorer.explore import add_map, data_of_maps, explored_data, title_of
-from manifoldry.explorer.serving import Address, serve
+from manifoldry.explorer.labels_file import LABEL_FORMATS
+from manifoldry.explorer.serving import Address, check_installed, serve
 from manifoldry.explorer.session import Session
 from manifoldry.io import Table, load, read_info
-from manifoldry.io.write import TABLE_FORMATS
 from manifoldry.methods.catalog import USUAL_METHODS
 from manifoldry.methods.choice import default_method
 from manifoldry.methods.fitted_steps import divided
@@ -32,6 +32,7 @@ _FEW_ENOUGH = 20_000
 def explore_files(ctx: typer.Context, sources: Sequence[Path]) -> None:
     """Explore data, models or both."""
     params = ctx.params
+    check_installed()
     settings_of_methods(params["methods"] or (), ())  # a wrong name is reported at once
     with Console.of(params) as console:
         address = Address.bound(params["port"])
@@ -58,7 +59,7 @@ def _session(sources: Sequence[Path], params: Mapping[str, Any], console: Consol
     fitted = {path: load(path) for path in models}
     file = files[0] if files else _data_beside(models, console)
     main = file or (models[0] if models else Path("digits"))
-    check_output(params, main, TABLE_FORMATS)
+    check_output(params, main, LABEL_FORMATS)
     notes: list[str] = []
     data = _data(file, fitted, params, console, notes)
     title = ", ".join(path.name for path in (file, *models) if path) or "handwritten digits"

@@ -98,8 +98,8 @@ def start(session: Session, args: Arguments) -> Message:
         "image": None if image is None else {
             "shape": list(image.shape), "dark_ink": image.dark_ink, "low": low, "high": high,
         },
-        "maps": [described(each) for each in session.maps.values()],
-        "jobs": [job.described() for job in session.jobs.jobs.values()],
+        "maps": [described(each) for each in list(session.maps.values())],
+        "jobs": [job.described() for job in list(session.jobs.jobs.values())],
         "methods": described_methods(), "notes": session.notes,
         "upload_bytes": session.uploads.limits.most_bytes, "version": package_version(),
     }  # fmt: skip
@@ -129,6 +129,8 @@ def color(session: Session, args: Arguments) -> Message:
         return label_color(session.data, name)
     if by == "feature":
         return value_color(session.data.column(name))
+    if by != "evidence":
+        raise MessageError(f"by={by!r} must be 'label', 'feature' or 'evidence'")
     return evidence_color(session.find_map(args.text("map")), name)
 
 
@@ -174,12 +176,11 @@ def place(session: Session, args: Arguments) -> Message:
     """New rows on all maps."""
     if args.has("text"):
         table = rows_of_text(args.text("text"), session.data)
-        return placed(table, session.maps.values())
+        return placed(table, list(session.maps.values()))
     sent = args.text("upload")
     try:
-        return placed(
-            rows_of_file(session.uploads.finished(sent), session.data), session.maps.values()
-        )
+        table = rows_of_file(session.uploads.finished(sent), session.data)
+        return placed(table, list(session.maps.values()))
     finally:
         session.uploads.discard(sent)
 

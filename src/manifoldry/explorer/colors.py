@@ -16,6 +16,8 @@ from manifoldry.util.typing import Array
 _MOST_CLASSES = 2**16 - 1  # codes are numbers of two bytes
 # Beyond this ratio of the whole range to that of 98 % of the values, the ramp leaves out the rest.
 _UNEVEN = 3.0
+_SMALLEST, _LARGEST = 1e-30, 1e38  # of values that single precision has
+_FINEST = 1e-4  # range of values relative to their size, below which they are sent as doubles
 
 
 def label_kind(values: Any) -> str:
@@ -58,8 +60,8 @@ def _resolved(values: Any) -> Coloring:
 
 def value_color(values: Array, scale: str = "values", note: str = "") -> dict[str, Any]:
     """Colors by numbers; a few extreme ones do not stretch the ramp."""
-    values = np.asarray(values, dtype=np.float32)
-    known = values[np.isfinite(values)].astype(np.float64)
+    values = np.asarray(values, dtype=np.float64)
+    known = values[np.isfinite(values)]
     if len(known) == 0:
         raise ValueError("all values are missing, so there is nothing to color by")
     low, high = float(known.min()), float(known.max())
@@ -68,7 +70,12 @@ def value_color(values: Array, scale: str = "values", note: str = "") -> dict[st
         extremes = f"values range from {low:.4g} to {high:.4g}; 2 % are beyond the ends of the ramp"
         low, high = float(inner_low), float(inner_high)
         note = f"{note}; {extremes}" if note else extremes
-    values = np.where(np.isfinite(values), values, np.float32(np.nan))
+    values = np.where(np.isfinite(values), values, np.nan)
+    # Single precision has to tell the colors apart.
+    largest = float(np.abs(known).max())
+    in_range = _SMALLEST < largest < _LARGEST or largest == 0
+    single = in_range and high - low >= _FINEST * largest
+    values = values.astype(np.float32 if single else np.float64)
     return {"kind": "values", "values": values, "low": low, "high": high, "scale": scale,
             "note": note}  # fmt: skip
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from manifoldry.io import Table
 from manifoldry.util.typing import Array, IntArray
 
-_BLOCK = 16_384  # rows that are read at once
+_CELLS = 2**22  # values that are read at once
 _MOST_IN_A_TABLE = 64  # columns without names, beyond which a row is shown as a curve
 
 
@@ -55,6 +55,7 @@ class Moments(NamedTuple):
     deviation: Array
     low: Array
     high: Array
+    count: Array  # of values that are not missing
 
 
 @dataclass(eq=False)
@@ -122,59 +123,65 @@ class ExploredData:
         return {**self.table.labels, **self.own_labels}
 
     def column(self, name: str) -> Array:
-        """The values of a feature in single precision."""
+        """The values of a feature."""
         try:
             j = self._places[name]
         except KeyError:
             raise ValueError(f"the data have no feature {name!r}") from None
         X: Any = self.table.X
         values = X[:, [j]].toarray()[:, 0] if sparse.issparse(X) else X[:, j]
-        return np.asarray(values, dtype=np.float32)
+        return np.asarray(values, dtype=np.float64)
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {name: j for j, name in enumerate(self.feature_names)}
 
     def rows(self, chosen: Any) -> Array:
-        """Some rows in single precision."""
+        """Some rows in their precision: small numbers as single, large whole ones as double."""
         X: Any = self.table.X
         values = X[chosen]
-        return np.asarray(values.toarray() if sparse.issparse(values) else values, dtype=np.float32)
+        values = np.asarray(values.toarray() if sparse.issparse(values) else values)
+        return np.asarray(values, dtype=np.result_type(values, np.float32))
 
     @cached_property
     def moments(self) -> Moments:
         """Of all rows, or of those that a model has restored."""
-        count, total, squares = np.zeros((3, self.n_features))
-        low, high = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
-        shift = np.nan_to_num(next(iter(self._blocks())).mean(axis=0))
+        low, high = np.full((2, self.n_features), np.nan)
         for block in self._blocks():
-            known = ~np.isnan(block)
-            offsets = np.where(known, block - shift, 0.0).astype(np.float64)
-            count += known.sum(axis=0)
-            total += offsets.sum(axis=0)
-            squares += (offsets**2).sum(axis=0)
             low = np.fmin(low, np.fmin.reduce(block, axis=0))
             high = np.fmax(high, np.fmax.reduce(block, axis=0))
+        # Offsets from a value of the column keep their digits, and vanish if all values are equal.
+        shift, unit = np.nan_to_num(low), _unit(high - low)
+        count, total, squares = np.zeros((3, self.n_features))
+        for block in self._blocks():
+            known, offsets = _offsets(block, shift)
+            count += known.sum(axis=0)
+            total += (offsets / unit).sum(axis=0)
+            squares += ((offsets / unit) ** 2).sum(axis=0)
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean**2, 0.0)
-        return Moments(mean + shift, np.sqrt(variance), low, high)
+        return Moments(mean * unit + shift, np.sqrt(variance) * unit, low, high, count)
 
-    def mean_of(self, chosen: IntArray) -> Array:
-        """Mean of each column over some rows, without missing values."""
+    def sums_of(self, chosen: IntArray) -> tuple[Array, Array]:
+        """Of each column over some rows: sum of the differences from its mean, number of values."""
         total, count = np.zeros((2, self.n_features))
-        for start in range(0, len(chosen), _BLOCK):
-            block = self.rows(chosen[start : start + _BLOCK])
-            known = ~np.isnan(block)
-            total += np.where(known, block, 0.0).sum(axis=0, dtype=np.float64)
+        for start in range(0, len(chosen), self._block):
+            block = self.rows(chosen[start : start + self._block])
+            known, offsets = _offsets(block, self.moments.mean)
+            total += offsets.sum(axis=0)
             count += known.sum(axis=0)
-        return np.asarray(total / np.maximum(count, 1))
+        return total, count
 
     def _blocks(self) -> Iterator[Array]:
         if self.restored is not None:
-            yield np.asarray(self.restored, dtype=np.float32)
+            yield np.asarray(self.restored)
             return
-        for start in range(0, self.n, _BLOCK):
-            yield self.rows(slice(start, start + _BLOCK))
+        for start in range(0, self.n, self._block):
+            yield self.rows(slice(start, start + self._block))
+
+    @property
+    def _block(self) -> int:
+        return max(1, _CELLS // max(1, self.n_features))
 
     def notable(self, values: Array, most: int = 12) -> IntArray:
         """Columns in which a row is least like the mean of the data, in standard deviations."""
@@ -187,10 +194,21 @@ class ExploredData:
     @cached_property
     def pixel_range(self) -> tuple[float, float]:
         """Lowest and highest pixel."""
-        return float(self.moments.low.min()), float(self.moments.high.max())
+        return float(np.nanmin(self.moments.low)), float(np.nanmax(self.moments.high))
 
     def pixels(self, values: Array) -> Array:
         """Rows of an image as bytes."""
         low, high = self.pixel_range
         scaled = (values - low) * (255 / (high - low) if high > low else 1.0)
         return np.nan_to_num(scaled).clip(0, 255).round().astype(np.uint8)
+
+
+def _offsets(block: Array, shift: Array) -> tuple[Any, Array]:
+    """Which values are known, and their differences from others, 0 where they are missing."""
+    known = ~np.isnan(block)
+    return known, np.where(known, block.astype(np.float64) - shift, 0.0)
+
+
+def _unit(extent: Array) -> Array:
+    """The extent of each column, or 1 if there is none."""
+    return np.where(extent > 0, extent, 1.0)

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.explorer.data import ExploredData, ImageStyle
+from manifoldry.explorer.maps import ExploredMap
 from manifoldry.explorer.selections import check_rows
 from manifoldry.explorer.session import Session
 from manifoldry.io import Table
@@ -24,6 +26,8 @@ from manifoldry.reporting.source import Source
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import IntArray
 
+_COMPARED = 15  # rows that a model places again, to see whether the data are its own
+_ELSEWHERE = 0.05  # distance in the drawing, whose side is 2
 _RESTORED = 500  # rows that a model restores to know the range of each feature
 
 
@@ -143,8 +147,9 @@ class Explorer:
         browser : bool, default=True
             Whether to open a browser; otherwise only the link is printed.
         """
-        from manifoldry.explorer.serving import Address, serve
+        from manifoldry.explorer.serving import Address, check_installed, serve
 
+        check_installed()
         address = Address.bound(port)
         ready = lambda: print(f"{self!r}\n{address.link}\nCtrl-C ends it.", flush=True)  # noqa: E731
         serve(self._session, address, browser=browser, ready=ready)
@@ -320,7 +325,28 @@ def add_map(session: Session, name: str, given: Any) -> None:
     methods = {method.class_name: method.name for method in METHODS}
     made = session.add_map(name, embedding, model, steps=steps,
                            method=methods.get(type(model).__name__))  # fmt: skip
+    if model is not None and session.data.has_data:
+        _note_other_rows(session, made)
     session.judge_unasked(made)
+
+
+def _note_other_rows(session: Session, shown: ExploredMap) -> None:
+    """Say so if the data do not seem to be those of the model, in their order."""
+    if not shown.can_place or _takes_pairs(shown.model):
+        return
+    rows = sample_rows(session.data.n, _COMPARED, 0)
+    X: Any = session.data.table.X
+    away = np.linalg.norm(shown.place(X[rows])[0] - shown.drawn[rows], axis=1)
+    if np.nanmedian(away) > _ELSEWHERE:
+        session.notes.append(
+            f"{shown.name}: most rows of the data are not where the map has them; they should be "
+            "those that the model was fitted on, in the same order"
+        )
+
+
+def _takes_pairs(model: Any) -> bool:
+    """Whether its input are distances or weights of pairs of rows."""
+    return bool(getattr(get_tags(model).input_tags, "pairwise", False))
 
 
 def _coordinates(name: str, given: Any) -> tuple[Any, Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import struct
@@ -11,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event, RLock, Thread
 from typing import IO, Any
 
 from manifoldry.explorer.messages import pack, unpack
@@ -57,6 +58,7 @@ class Job:
     began: float | None = None
     seconds: float = 0.0
     process: Any = None
+    told: bool = False  # whether the process has its task
     ended: Event = field(default_factory=Event)
 
     def described(self) -> Message:
@@ -67,7 +69,7 @@ class Job:
             "id": self.id, "kind": self.kind, "what": self.what, "map": self.map,
             "state": self.state, "fraction": self.fraction, "status": self.status,
             "seconds": round(self.seconds, 1),
-            "can_stop": self.can_stop and self.state == "running",
+            "can_stop": self.can_stop and self.told and self.state == "running",
         }  # fmt: skip
 
     @property
@@ -94,10 +96,14 @@ class JobQueue:
         self._numbers = itertools.count()
         self._thread: Thread | None = None
         self._closed = False
+        self._lock = RLock()  # of the states of jobs
 
     def add(self, job: Job) -> Job:
         """Run a job when those before it have ended."""
         self.jobs[job.id] = job
+        if self._closed:
+            self.cancel(job)
+            return job
         self.tell(job)
         if self._thread is None:
             self._thread = Thread(target=self._run_all, name="explorer jobs", daemon=True)
@@ -114,28 +120,32 @@ class JobQueue:
 
     def cancel(self, job: Job) -> None:
         """End a job; what it has computed is lost."""
-        if job.is_over:
-            return
-        job.state, job.status = "cancelled", "cancelled"
-        if job.process is not None:
-            job.process.kill()
-        else:
+        with self._lock:
+            if job.is_over:
+                return
+            runs = job.state == "running"
+            job.state, job.status = "cancelled", "cancelled"
+            if job.process is not None:
+                job.process.kill()
+        if not runs:
             job.ended.set()
         self.tell(job)
 
     def stop(self, job: Job) -> None:
         """End a job early; it keeps its map so far."""
-        if job.state != "running" or not job.can_stop:
-            raise ValueError(f"{job.what} cannot be stopped now; cancel it instead")
-        job.status = "stopping"
-        job.process.stdin.write(STOP)
-        job.process.stdin.flush()
+        with self._lock:
+            if job.state != "running" or not (job.can_stop and job.told):
+                raise ValueError(f"{job.what} cannot be stopped now; cancel it instead")
+            job.status = "stopping"
+            with contextlib.suppress(OSError, ValueError):  # it has just ended
+                job.process.stdin.write(STOP)
+                job.process.stdin.flush()
         self.tell(job)
 
     def close(self) -> None:
         """End all jobs; none is taken any more."""
         self._closed = True
-        for job in self.jobs.values():
+        for job in list(self.jobs.values()):
             self.cancel(job)
         if self._thread is not None:
             self._waiting.put((2, next(self._numbers), None))
@@ -143,39 +153,52 @@ class JobQueue:
 
     def _run_all(self) -> None:
         while (job := self._waiting.get()[2]) is not None and not self._closed:
-            if job.state == "waiting":
-                self._run(job)
+            with self._lock:
+                if job.state != "waiting":
+                    continue
+                job.state, job.status, job.began = "running", "starting", time.monotonic()
+            self._run(job, job.began)
 
-    def _run(self, job: Job) -> None:
-        job.state, job.status, job.began = "running", "starting", time.monotonic()
-        self.tell(job)
+    def _run(self, job: Job, began: float) -> None:
         try:
+            self.tell(job)
             result = self._result(job)
             if result is not None:
                 job.status = "keeping the result"
                 job.finish(result)
-                job.state, job.fraction, job.status = "done", 1.0, ""
+                self._end(job, "done", "")
         except Exception as error:  # of the data or the method; the explorer goes on
-            job.state, job.status = "failed", short_line(error, 1000) or type(error).__name__
+            self._end(job, "failed", short_line(error, 1000) or type(error).__name__)
         finally:
-            job.seconds = time.monotonic() - job.began
-            job.process = None
-            self.tell(job)
+            job.seconds = time.monotonic() - began
             job.ended.set()
+            self.tell(job)
+
+    def _end(self, job: Job, state: str, status: str) -> None:
+        """A cancelled job stays cancelled, whatever came of it."""
+        with self._lock:
+            job.process = None
+            if job.state != "cancelled":
+                job.state, job.status = state, status
+                job.fraction = 1.0 if state == "done" else job.fraction
 
     def _result(self, job: Job) -> Message | None:
         """What the worker returns; None if the job was cancelled."""
         task = job.task()
         with tempfile.TemporaryFile() as errors:
-            job.process = subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", "manifoldry.explorer.worker"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
             )  # fmt: skip
-            with job.process as process:
-                if job.state == "cancelled":  # before there was a process to end
-                    process.kill()
+            with process:
+                with self._lock:
+                    job.process = process
+                    if job.state == "cancelled":  # before there was a process to end
+                        process.kill()
                 try:
                     write_frame(process.stdin, task)
+                    job.told = True
+                    self.tell(job)
                     return self._followed(job, process.stdout)
                 except (BrokenPipeError, EOFError):
                     code = process.wait()
@@ -195,7 +218,8 @@ class JobQueue:
             if "preview" in message:
                 self.preview(job, message["preview"])
                 continue
-            job.fraction, job.status = message["fraction"], message["status"]
+            job.fraction = message["fraction"]
+            job.status = message["status"].partition(": ")[2] or message["status"]  # without class
             if time.monotonic() - told > _SECONDS_BETWEEN_REPORTS:
                 told = time.monotonic()
                 self.tell(job)

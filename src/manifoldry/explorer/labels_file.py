@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -9,8 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from manifoldry.explorer.data import ExploredData
-from manifoldry.io import ColumnChoice, DataFileError, Table, read_table, write_table
+from manifoldry.io import Table, write_table
+from manifoldry.io.extras import optional_module
+from manifoldry.io.write import without_apostrophe
 from manifoldry.plotting.point_labels import missing_entries
+
+LABEL_FORMATS = (".csv", ".tsv", ".parquet")
+COLUMNS = ("id", "row")  # of the file, so that no label has these names
 
 
 @dataclass(frozen=True)
@@ -31,22 +37,38 @@ class LabelsFile:
         return None if path is None else cls(path)
 
     def read(self, data: ExploredData, notes: list[str]) -> dict[str, Any]:
-        """The labels of an earlier exploration, if they are of as many rows."""
+        """The labels of an earlier exploration, if they are of the same rows."""
         if not self.path.exists():
             return {}
         try:
-            found = read_table(self.path, ColumnChoice(features=["row"]))
-        except DataFileError as error:
-            notes.append(f"labels are not read: {error}")
+            columns = self._columns()
+            numbers = columns.pop("row")
+        except (ValueError, OSError, KeyError, csv.Error):
+            notes.append(f"labels are not read: {self.path} is no table with a column 'row'")
             return {}
-        if found.n != data.n or not np.array_equal(found.X[:, 0], np.arange(1, data.n + 1)):
+        if numbers != _texts(range(1, data.n + 1)) or not _same(columns.pop("id", None), data):
             notes.append(
-                f"{self.path} has labels of {found.n} other rows, so they are not read; move the "
-                "file away, or it will be replaced when a label is made"
+                f"{self.path} has labels of {len(numbers)} other rows, so they are not read; move "
+                "the file away, or it will be replaced when a label is made"
             )
             return {}
         notes.append(f"labels of an earlier exploration are read from {self.path}")
-        return {name: _known(values) for name, values in found.labels.items()}
+        return {name: _known(values) for name, values in columns.items()}
+
+    def _columns(self) -> dict[str, list[str]]:
+        """All columns by name, as text: a label that looks like a number stays as it was typed."""
+        if self.path.suffix.lower() == ".parquet":
+            parquet = optional_module("pyarrow.parquet", "cli", "reading Parquet")
+            found = parquet.read_table(self.path).to_pydict()
+            return {name: _texts(values) for name, values in found.items()}
+        delimiter = "\t" if self.path.suffix.lower() == ".tsv" else ","
+        with self.path.open(encoding="utf-8", newline="") as file:
+            lines = [
+                [without_apostrophe(cell) for cell in line]
+                for line in csv.reader(file, delimiter=delimiter, strict=True)
+            ]
+        names, *rows = lines or [[]]
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
     def write(self, data: ExploredData) -> str:
         """Replace the file; returns its name."""
@@ -59,8 +81,15 @@ class LabelsFile:
         return str(write_table(self.path, table))
 
 
-def _known(values: Any) -> Any:
+def _texts(values: Any) -> list[str]:
+    return ["" if each is None else str(each) for each in values]
+
+
+def _same(names: list[str] | None, data: ExploredData) -> bool:
+    """Whether rows have these names, if names are known."""
+    return names is None or data.table.ids is None or names == _texts(data.table.ids)
+
+
+def _known(values: list[str]) -> Any:
     """Labels as objects, None where they are empty."""
-    found = np.asarray(values).astype(object)
-    found[np.asarray(values).astype(str) == ""] = None
-    return found
+    return np.array([each or None for each in values], dtype=object)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
+from sklearn.impute import SimpleImputer
 
 from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.explorer.drawing import Frame, plane
@@ -116,9 +117,18 @@ class ExploredMap:
     @property
     def can_invert(self) -> bool:
         """Whether positions give data."""
-        if getattr(self.model, "inverse_", True) is None:
+        if getattr(self.model, "inverse_", True) is None or self._not_undone:
             return False
         return hasattr(self.model, "inverse_transform")
+
+    @property
+    def _not_undone(self) -> list[Any]:
+        """Steps before the model that have no inverse; an imputer has nothing to undo."""
+        return [
+            step
+            for step in self.steps
+            if not (isinstance(step, SimpleImputer) or hasattr(step, "inverse_transform"))
+        ]
 
     @property
     def why_not(self) -> str:
@@ -127,11 +137,14 @@ class ExploredMap:
             return ""
         if self.model is None:
             return "Only its coordinates are known, not the model: pass a fitted estimator."
+        name = type(self.model).__name__
+        if self._not_undone:
+            return f"{type(self._not_undone[0]).__name__}, before {name}, has no inverse."
+        if self.can_place and not hasattr(self.model, "inverse_transform"):
+            return f"{name} has no inverse_transform."
         if self.can_place:
-            return (
-                f"{type(self.model).__name__} has no inverse here, as it was fitted without data."
-            )
-        return f"{type(self.model).__name__} has no transform for new rows."
+            return f"{name} has no inverse here, as it was fitted without data."
+        return f"{name} has no transform for new rows."
 
     def place(self, X: Any) -> tuple[Array, Array | None]:
         """Where new rows are drawn, and their novelty if the model knows it."""

@@ -15,6 +15,7 @@ import numpy as np
 
 _TYPES = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "i4": "<i4", "f4": "<f4", "f8": "<f8"}
 _ALIGNED = 8  # bytes: every buffer begins at a multiple, as typed arrays need
+_MOST_NESTED = 50  # lists and objects within each other; messages of the page have five
 
 
 class MessageError(ValueError):
@@ -29,8 +30,9 @@ def dismantle(message: Any) -> tuple[Any, list[bytes]]:
 
 def _plain(value: Any, buffers: list[bytes]) -> Any:
     if isinstance(value, np.ndarray):
-        buffers.append(np.ascontiguousarray(value).tobytes())
-        return {"$array": len(buffers) - 1, "dtype": _type_name(value)}
+        name = _type_name(value)
+        buffers.append(np.ascontiguousarray(value, dtype=_TYPES[name]).tobytes())
+        return {"$array": len(buffers) - 1, "dtype": name}
     if isinstance(value, Mapping):
         return {str(key): _plain(item, buffers) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -49,16 +51,19 @@ def _type_name(array: Any) -> str:
     return name
 
 
-def assemble(header: Any, buffers: Sequence[Any]) -> Any:
+def assemble(header: Any, buffers: Sequence[Any], nested: int = 0) -> Any:
     """The message again, with arrays that cannot be written to."""
+    if nested > _MOST_NESTED:
+        raise MessageError(f"lists of the message are nested more than {_MOST_NESTED} times")
     if isinstance(header, list):
-        return [assemble(item, buffers) for item in header]
+        return [assemble(item, buffers, nested + 1) for item in header]
     if not isinstance(header, dict):
         return header
     if "$array" not in header:
-        return {key: assemble(item, buffers) for key, item in header.items()}
+        return {key: assemble(item, buffers, nested + 1) for key, item in header.items()}
     place, name = header["$array"], header.get("dtype")
-    if name not in _TYPES or not isinstance(place, int) or not 0 <= place < len(buffers):
+    known = isinstance(name, str) and name in _TYPES and isinstance(place, int)
+    if not (known and 0 <= place < len(buffers)):
         raise MessageError("an array of the message is not there, or of an unknown type")
     try:
         return np.frombuffer(buffers[place], dtype=_TYPES[name])
@@ -82,7 +87,7 @@ def unpack(frame: bytes) -> Any:
         head = json.loads(frame[4 : 4 + size])
         sizes = [int(each) for each in head["sizes"]]
         message = head["message"]
-    except (struct.error, ValueError, KeyError, TypeError, RecursionError):
+    except (struct.error, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise MessageError("the message has no header") from None
     at, buffers = _end(4 + size), []
     for length in sizes:

@@ -23,13 +23,13 @@ def rows_of_file(path: Path, data: ExploredData) -> Table:
     """The rows of a file that has the columns of the data, in any order."""
     if path.is_dir() and data.table.image_shape is None:
         raise ValueError("the data are no images that were read from files; send a table instead")
-    choice = ColumnChoice(features=data.table.names, unnamed=True)
     imputes = any(isinstance(step, SimpleImputer) for step in data.steps)
     try:
-        table = read_table(path, choice, missing=imputes)
+        table = _read(path, data, imputes)
     except (DataFileError, OSError) as error:
         # The file has a name of ours, which would only confuse.
-        raise ValueError(str(error).replace(str(path), "the file")) from None
+        ours = re.escape(str(path.parent)) + r"[^\s':,;]*"
+        raise ValueError(re.sub(ours, "the file", str(error))) from None
     if table.X.shape[1] != data.n_features:
         raise ValueError(
             f"the file has {table.X.shape[1]} columns of numbers, but the data have "
@@ -38,28 +38,49 @@ def rows_of_file(path: Path, data: ExploredData) -> Table:
     return table
 
 
+def _read(path: Path, data: ExploredData, imputes: bool) -> Table:
+    """The columns by name; those of a text without names in the order of the data."""
+    choice = ColumnChoice(features=data.table.names, unnamed=True)
+    try:
+        return read_table(path, choice, missing=imputes)
+    except DataFileError:
+        table = read_table(path, missing=imputes)
+        generated = [f"f{j}" for j in range(data.n_features)]
+        if list(table.names or ()) != generated:
+            raise
+        return table.with_note(
+            "The columns have no names; they are taken in the order of the data."
+        )
+
+
 def rows_of_text(text: str, data: ExploredData) -> Table:
     """Pasted rows: numbers in the order of the columns, or a table with a line of names."""
     if not text.strip():
         raise ValueError("the text is empty; paste one row of numbers per line")
-    lines = [re.split(r"[,;\t ]+", line.strip(" ,;\t")) for line in text.strip().splitlines()]
+    lines = {
+        number: re.split(r"[,;\t ]+", line.strip(" ,;\t"))
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip(" ,;\t")
+    }
     try:
-        X = [[float(cell) for cell in line] for line in lines if line != [""]]
+        X = {number: [float(cell) for cell in line] for number, line in lines.items()}
     except ValueError:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.csv"
             path.write_text(text, encoding="utf-8")
             return rows_of_file(path, data)
-    for i, row in enumerate(X):
+    if not X:
+        raise ValueError("the text has no numbers; paste one row of numbers per line")
+    for number, row in X.items():
         if len(row) != data.n_features:
             raise ValueError(
-                f"line {i + 1} has {len(row)} numbers, but the data have {data.n_features} "
+                f"line {number} has {len(row)} numbers, but the data have {data.n_features} "
                 f"columns: {_listed(data.feature_names)}"
             )
-    values = np.array(X)
+    values = np.array(list(X.values()))
     if not np.isfinite(values).all():
-        i = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-        raise ValueError(f"line {i + 1} has a missing or infinite value; put a number there")
+        number = list(X)[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
+        raise ValueError(f"line {number} has a missing or infinite value; put a number there")
     return Table(values)
 
 

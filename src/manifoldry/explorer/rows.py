@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from manifoldry.util.checks import check_count
 
 _MOST_LABELS = 20  # of a row that are shown
 _MOST_FOUND = 100_000  # rows that are listed
+_NO_ROWS = np.empty(0, dtype=np.intp)
 _MOST_ASKED = 1000  # rows whose facts are asked for at once
 
 
@@ -40,13 +42,13 @@ def _facts(data: ExploredData, row: int, values: Any) -> dict[str, Any]:
         ],
         "features": [[data.feature_names[j], values[j]] for j in shown],
         "pixels": data.pixels(values) if kind == "image" and values is not None else None,
-        "values": values if kind == "curve" else None,
+        "values": None if values is None or kind != "curve" else values.astype(np.float32),
     }
 
 
 def label_text(value: Any) -> str:
     """A label as it is written."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if missing_entries(np.array([value], dtype=object))[0]:
         return "missing"
     return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
 
@@ -65,16 +67,21 @@ class RowSearch:
         self._lower_ids = lru_cache(maxsize=1)(self._read_ids)
 
     def __call__(self, text: str) -> dict[str, Any]:
-        """The rows that a text means: a name, else a number, else all of a label."""
-        wanted = text.strip().lower()
+        """The rows that a text means.
+
+        That is a name, else a number, else a label, else what has the text in its name or label.
+        """
+        wanted = " ".join(text.lower().split())
         if not wanted:
-            return self._found(np.empty(0, dtype=np.intp), "Type a name, a number or a label.")
-        for search in (self._by_name, self._by_number, self._by_label):
+            return self._found(_NO_ROWS, "Type a name, a number or a label.")
+        searches = (self._by_name, self._by_number, self._by_label, self._by_part_of_name,
+                    self._by_part_of_label)  # fmt: skip
+        for search in searches:
             rows, what = search(wanted)
             if len(rows):
                 return self._found(rows, what)
         searched = "names, numbers and labels" if self.data.labels else "names and numbers"
-        return self._found(rows, f"No row is called {text.strip()!r}, of all {searched}.")
+        return self._found(_NO_ROWS, f"No row is called {text.strip()!r}, of all {searched}.")
 
     def _found(self, rows: Any, text: str) -> dict[str, Any]:
         if len(rows) > _MOST_FOUND:
@@ -87,36 +94,47 @@ class RowSearch:
 
     def _by_name(self, wanted: str) -> tuple[Any, str]:
         ids = self._lower_ids()
-        if ids is None:
-            return np.empty(0, dtype=np.intp), ""
-        exact = np.flatnonzero(ids == wanted)
-        if len(exact):
-            return exact, _counted(len(exact), f"called {wanted}")
-        rows = np.flatnonzero(np.char.find(ids, wanted) >= 0)
-        return rows, _counted(len(rows), f"whose name has {wanted!r} in it")
+        rows = _NO_ROWS if ids is None else np.flatnonzero(ids == wanted)
+        return rows, _counted(len(rows), f"called {wanted}")
 
     def _by_number(self, wanted: str) -> tuple[Any, str]:
         number = wanted.removeprefix("row").strip()
-        if number.isdecimal() and 1 <= int(number) <= self.data.n:
+        is_number = number.isdecimal() and len(number) <= len(str(self.data.n))
+        if is_number and 1 <= int(number) <= self.data.n:
             return np.array([int(number) - 1]), f"Row {int(number)}, counted from 1."
-        return np.empty(0, dtype=np.intp), ""
+        return _NO_ROWS, ""
 
     def _by_label(self, wanted: str) -> tuple[Any, str]:
-        for exact in (True, False):
-            for name, values in self.data.labels.items():
-                rows = _rows_with(np.asarray(values), wanted, exact)
+        """By a value of a label, alone or after its name: ``setosa``, ``species setosa``."""
+        for name, values in self.data.labels.items():
+            for value in (wanted, wanted.removeprefix(f"{name.lower()} ")):
+                rows = _rows_with(values, value.__eq__)
                 if len(rows):
-                    is_it = "is" if exact else "has in it"
-                    return rows, _counted(len(rows), f"whose {name} {is_it} {wanted!r}")
-        return np.empty(0, dtype=np.intp), ""
+                    return rows, _counted(len(rows), f"whose {name} is {value!r}")
+        return _NO_ROWS, ""
+
+    def _by_part_of_name(self, wanted: str) -> tuple[Any, str]:
+        ids = self._lower_ids()
+        rows = _NO_ROWS if ids is None else np.flatnonzero(np.char.find(ids, wanted) >= 0)
+        return rows, _counted(len(rows), f"whose name has {wanted!r} in it")
+
+    def _by_part_of_label(self, wanted: str) -> tuple[Any, str]:
+        for name, values in self.data.labels.items():
+            rows = _rows_with(values, lambda value: wanted in value)
+            if len(rows):
+                return rows, _counted(len(rows), f"whose {name} has {wanted!r} in it")
+        return _NO_ROWS, ""
 
 
-def _rows_with(values: Any, wanted: str, exact: bool) -> Any:
-    """Rows whose label is a text, or has it in it."""
+def _rows_with(values: Any, matches: Callable[[str], Any]) -> Any:
+    """Rows whose label, in lower case, matches."""
+    values = np.asarray(values)
     known = np.flatnonzero(~missing_entries(values))
+    if len(known) == 0:
+        return known
     different, codes = np.unique(values[known].astype(str), return_inverse=True)
-    matching = [each.lower() == wanted if exact else wanted in each.lower() for each in different]
-    return known[np.asarray(matching, dtype=bool)[codes]] if len(different) else known
+    matching = np.array([bool(matches(each.lower())) for each in different])
+    return known[matching[codes]]
 
 
 def _counted(n: int, what: str) -> str:

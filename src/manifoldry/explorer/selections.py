@@ -25,10 +25,17 @@ _MOST_CELLS = 5_000_000  # of an exported file with features
 
 def check_rows(rows: Any, n: int) -> IntArray:
     """Rows of a message, in order and each once."""
-    found = np.unique(np.asarray(rows, dtype=np.int64))
+    given = np.asarray(rows)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise TypeError(
+            f"rows has shape {given.shape} and dtype {given.dtype}, but must have whole numbers in "
+            "one dimension"
+        )
+    found = np.unique(given)
     if len(found) and (found[0] < 0 or found[-1] >= n):
-        raise ValueError(f"row={int(found[-1])} must be less than the number of rows, {n}")
-    return found
+        wrong = int(found[0] if found[0] < 0 else found[-1])
+        raise ValueError(f"row={wrong} must be 0 to {n - 1}, the rows of the data")
+    return found.astype(np.int64)
 
 
 def distinguish(data: ExploredData, rows: IntArray) -> dict[str, Any]:
@@ -51,16 +58,15 @@ def _features(data: ExploredData, rows: IntArray) -> list[dict[str, Any]]:
     """Standardized differences of the means, the largest first."""
     if not data.has_data:
         return []
-    mean, deviation, *_ = data.moments
-    inside = data.mean_of(rows)
-    part = len(rows) / data.n
-    outside = (mean - part * inside) / (1 - part)
-    scale = np.where(deviation > 0, deviation, np.inf)
-    difference = (inside - outside) / scale
+    mean, deviation, *_, count = data.moments
+    total, within = data.sums_of(rows)  # the differences from the mean have the sum 0
+    compared = (within > 0) & (within < count) & (deviation > 0)
+    inside, outside = total / np.maximum(within, 1), -total / np.maximum(count - within, 1)
+    difference = np.where(compared, inside - outside, 0.0) / np.where(compared, deviation, 1.0)
     order = np.argsort(-np.abs(difference), kind="stable")[:_MOST_FEATURES]
     return [
-        {"name": data.feature_names[j], "difference": difference[j], "inside": inside[j],
-         "outside": outside[j]}
+        {"name": data.feature_names[j], "difference": difference[j], "inside": mean[j] + inside[j],
+         "outside": mean[j] + outside[j]}
         for j in order
         if difference[j] != 0
     ]  # fmt: skip
@@ -130,8 +136,16 @@ def exported(data: ExploredData, maps: list[ExploredMap], rows: IntArray) -> tup
         X=np.column_stack(columns),
         names=tuple(unique_names(names)),
         ids=np.array([f"row {row + 1}" for row in rows]) if ids is None else np.asarray(ids)[rows],
-        labels={name: np.asarray(values)[rows] for name, values in data.labels.items()},
+        labels={name: _written(np.asarray(values)[rows]) for name, values in data.labels.items()},
     )
     with tempfile.TemporaryDirectory() as folder:
         text = write_table(Path(folder) / "selection.csv", table).read_bytes()
     return "selection.csv", text, note
+
+
+def _written(values: Any) -> Any:
+    """Labels of an exported file; missing ones are empty."""
+    missing = missing_entries(values)
+    if values.dtype.kind != "O" or not missing.any():
+        return values
+    return np.where(missing, "", values)

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import errno
 import secrets
+import signal
 import socket
 import sys
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 from manifoldry.explorer.session import Session
@@ -86,6 +87,12 @@ def _bound(port: int) -> socket.socket:
     return listening
 
 
+def check_installed() -> None:
+    """Name the extra if a package that the server needs is missing, before anything is computed."""
+    for name in ("starlette", "uvicorn", "websockets"):
+        optional_module(name, "explorer", "the explorer")
+
+
 def serve(
     session: Session,
     address: Address,
@@ -94,8 +101,9 @@ def serve(
     ready: Callable[[], None] | None = None,
 ) -> None:
     """Serve the page until Ctrl-C or the end of the process, then end all work."""
-    uvicorn = optional_module("uvicorn", "explorer", "the explorer")
-    optional_module("websockets", "explorer", "the explorer")
+    check_installed()
+    import uvicorn
+
     from manifoldry.explorer.server import MOST_FRAME_BYTES, explorer_app
 
     app = explorer_app(session, address.token)
@@ -107,11 +115,24 @@ def serve(
     if browser:
         Thread(target=webbrowser.open, args=(address.link,), daemon=True).start()
     try:
-        with contextlib.suppress(KeyboardInterrupt):  # which uvicorn raises again at the end
+        with _ending_quietly():
             server.run(sockets=[address.listening])
     finally:
         session.close()
         address.listening.close()
+
+
+@contextlib.contextmanager
+def _ending_quietly() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the server, which sends them to the process again at the end."""
+    main = current_thread() is main_thread()
+    before = signal.signal(signal.SIGTERM, lambda *_: None) if main else None
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            yield
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _announcing(uvicorn: Any) -> Any:

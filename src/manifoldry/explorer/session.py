@@ -18,7 +18,7 @@ from manifoldry.explorer.colors import label_kind
 from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.drawing import Frame, plane
 from manifoldry.explorer.jobs import Job, JobQueue
-from manifoldry.explorer.labels_file import LabelsFile
+from manifoldry.explorer.labels_file import COLUMNS, LabelsFile
 from manifoldry.explorer.maps import ExploredMap
 from manifoldry.explorer.rows import RowSearch
 from manifoldry.explorer.uploads import UploadLimits, Uploads
@@ -127,7 +127,7 @@ class Session:
     @property
     def reference(self) -> Array | None:
         """The drawing of the first map, which all others are turned to match."""
-        return next((each.drawn for each in self.maps.values()), None)
+        return next((each.drawn for each in list(self.maps.values())), None)
 
     def add_map(
         self,
@@ -223,7 +223,7 @@ class Session:
     ) -> Job:
         if not self.data.has_data:
             raise ValueError(NO_DATA)
-        for job in self.jobs.jobs.values():
+        for job in list(self.jobs.jobs.values()):
             if job.kind == kind and job.map == shown.id and not job.is_over:
                 return job
         task = partial(self._judging_task, shown, kind)
@@ -305,8 +305,8 @@ class Session:
         column, value = column.strip(), value.strip()
         if not column:
             raise ValueError("the label has no name; type one, such as 'group'")
-        if column in self.data.table.labels or column in self.data.feature_names:
-            raise ValueError(f"the data have a column {column!r} already; type another name")
+        if column in (*COLUMNS, *self.data.table.labels, *self.data.feature_names):
+            raise ValueError(f"there is a column {column!r} already; type another name")
         with self._lock:
             values = self.data.own_labels.get(column)
             values = np.full(self.data.n, None, dtype=object) if values is None else values.copy()
@@ -314,9 +314,9 @@ class Session:
             self.data.own_labels[column] = values
             if missing_entries(values).all():
                 del self.data.own_labels[column]
-            saved = "" if self.labels_file is None else self.labels_file.write(self.data)
-        self.tell_labels()
-        return saved
+        self.tell_labels()  # first, since a file that cannot be written is an error
+        with self._lock:
+            return "" if self.labels_file is None else self.labels_file.write(self.data)
 
     def tell_end(self) -> None:
         """Tell all pages that the explorer ends."""

@@ -79,12 +79,13 @@ class Uploads:
                 f"{self.limits.most_bytes / 1e6:.4g} MB is taken here; place a larger one with "
                 "manifoldry transform MODEL FILE"
             )
+        ending = _ending(name)
         while len(self._files) >= self.limits.most_files:
             self._drop(next(iter(self._files)))
         upload = secrets.token_hex(8)
         place = self.folder / upload
         place.mkdir(parents=True)
-        self._files[upload] = _Upload(place / f"rows{_ending(name)}", size)
+        self._files[upload] = _Upload(place / f"rows{ending}", size)
         return upload
 
     def finished(self, upload: str) -> Path:
