@@ -104,35 +104,34 @@ def fold(page: Page, *names: str, wanted: bool) -> None:
 
 
 def keep(page: Page, name: str, width: int = 1280, height: int = 800) -> None:
-    """Store what is on the screen, with few colors."""
+    """Store what is on the screen."""
     page.wait_for_timeout(500)
     shot = page.screenshot(clip={"x": 0, "y": 0, "width": width, "height": height})
-    picture = Image.open(io.BytesIO(shot)).convert("RGB")
-    picture.quantize(192, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
+    Image.open(io.BytesIO(shot)).convert("RGB").save(IMAGES / name, optimize=True)
 
 
 def overview(page: Page) -> None:
     """Rows around those of one digit are selected on one map."""
     choose(page, "Lasso")
     x, y = place_of(page, "t-SNE", 3)
-    drag(page, [(x + 55 * cos(k * pi / 12), y + 55 * sin(k * pi / 12)) for k in range(24)])
-    fold(page, "find", "row", wanted=False)
+    drag(page, [(x + 46 * cos(k * pi / 12), y + 46 * sin(k * pi / 12)) for k in range(24)])
+    fold(page, "color", "find", "row", wanted=False)
     page.mouse.move(2, 2)
     keep(page, "explorer-overview.png")
 
 
 def reconstruction(page: Page) -> None:
-    """The probe between two digits, and a line between others."""
+    """The probe where there are no rows, and a line between digits."""
     fold(page, "color", "find", "row", "selection", wanted=False)
     show_only(page, "Isomap")
     choose(page, "Probe")
-    x, y = place_of(page, "Isomap", 0)
-    u, v = place_of(page, "Isomap", 4)
+    x, y = place_of(page, "Isomap", 2)
+    u, v = place_of(page, "Isomap", 5)
     page.mouse.click((x + u) / 2, (y + v) / 2)
     keep(page, "explorer-reconstruction.png")
     choose(page, "Line")
     page.locator("#reconstruction").get_by_text("Clear").click()
-    drag(page, [(x, y), place_of(page, "Isomap", 6), (u, v)])
+    drag(page, [place_of(page, "Isomap", digit) for digit in (0, 6, 4)])
     keep(page, "explorer-line.png")
     page.locator("#reconstruction").get_by_text("Clear").click()
     fold(page, "reconstruction", wanted=False)

@@ -77,9 +77,11 @@ def test_table_of_numbers(flowers_page, flowers):
     nearest = int(re.search(r"iris-(\d+)", panel.inner_text())[1]) - 1
     last = [float(row.get_by_role("cell").last.inner_text()) for row in rows]
     assert last == flowers.X[nearest].tolist()
+    flowers_page.shot("reconstruction-table")
     panel.get_by_label("Shown as").select_option("curve")
     panel.locator("svg path.curve").first.wait_for()
-    flowers_page.shot("reconstruction-table")
+    panel.get_by_label("Shown as").select_option("table")
+    assert table.is_visible()
 
 
 def test_caution_where_it_extrapolates(digits_page):

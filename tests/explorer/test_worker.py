@@ -61,7 +61,7 @@ def test_sparse_and_dense_data(tmp_path):
     np.testing.assert_array_equal(found, X)
     assert isinstance(found, np.memmap)
     np.save(tmp_path / "o.npy", np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match="allow_pickle"):
+    with pytest.raises(ValueError, match="Python objects"):
         read_data(str(tmp_path / "o.npy"))
 
 

@@ -48,6 +48,7 @@ export class MapView {
   private readonly title: MapTitle;
   private readonly path: PathBar;
   private readonly note = element("p", { class: "unplaced" });
+  private readonly sampleNote = element("p", { class: "sampled", hidden: true });
 
   /** `isMap` is false for the map of a running job, about which Python cannot be asked. */
   constructor(private readonly shared: Shared, public info: MapInfo, isMap = true) {
@@ -60,7 +61,7 @@ export class MapView {
     this.path = new PathBar(app, info, this.positions);
     this.plot = element(
       "div", { class: "plot", tabindex: 0, role: "application", "aria-describedby": shared.help },
-      this.canvas, this.note, this.tooltip.root,
+      this.canvas, this.note, this.sampleNote, this.tooltip.root,
     );
     this.root = element("section", { class: "map", "data-map": info.id, "aria-label": info.name }, this.title.root, this.plot, this.path.root);
     this.plot.addEventListener("focus", () => isMap && app.active.set(info.id));
@@ -98,6 +99,12 @@ export class MapView {
   measure(box: Box): void {
     this.box = box;
     [this.camera.width, this.camera.height] = [box.width, box.height];
+  }
+
+  /** While it moves, a map of very many points may be drawn with a random part of them. */
+  tellDrawn(drawn: number, all: number): void {
+    this.sampleNote.hidden = drawn >= all;
+    if (drawn < all) this.sampleNote.textContent = `${drawn.toLocaleString("en-US")} of ${counted(all, "point")} while it moves`;
   }
 
   drawAbove(): void {

@@ -149,8 +149,11 @@ export class Painter {
       this.renderer.clear(view.box);
       return 0;
     }
-    if (picture.order.rows.length > limit) this.partial.add(view);
-    return this.renderer.draw(picture, view.box, Math.ceil(limit), this.app.dark.value);
+    const all = picture.order.rows.length;
+    if (all > limit) this.partial.add(view);
+    const drawn = this.renderer.draw(picture, view.box, Math.ceil(limit), this.app.dark.value);
+    view.tellDrawn(drawn, all);
+    return drawn;
   }
 
   /** From the last movement, not the last picture, which may be late. */

@@ -15,6 +15,6 @@ export function pointStyle(n: number, camera: Camera): PointStyle {
   const radius = Math.min(LARGEST, Math.max(SMALLEST, Math.sqrt(0.05 * room)));
   // How often points would cover the space: above 1 they have to be translucent.
   const covering = (Math.PI * radius ** 2 * n) / (area * camera.zoom ** 2);
-  const opacity = Math.min(0.9, Math.max(0.1, 0.62 / Math.sqrt(covering)));
+  const opacity = Math.min(0.9, Math.max(0.05, 0.62 / covering));
   return { radius, opacity };
 }

@@ -147,7 +147,10 @@ def search(session: Session, args: Arguments) -> Message:
 def invert(session: Session, args: Arguments) -> Message:
     """Data at positions of a map."""
     found, data = session.find_map(args.text("map")), session.data
-    at = np.asarray(args.items("at"), dtype=np.float64)
+    try:
+        at = np.asarray(args.items("at"), dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        at = np.empty(0)
     if at.ndim != 2 or at.shape[1] != 2 or not np.isfinite(at).all() or len(at) > _MOST_POSITIONS:
         raise MessageError(f"the request has no list of at most {_MOST_POSITIONS} positions")
     if not found.can_invert:

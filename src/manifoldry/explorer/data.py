@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.impute import SimpleImputer
 
 from manifoldry.io import Table
+from manifoldry.methods.fitted_steps import prepared
 from manifoldry.util.typing import Array, IntArray
 
 _CELLS = 2**22  # values that are read at once
@@ -121,6 +123,12 @@ class ExploredData:
     def labels(self) -> dict[str, Any]:
         """Labels of the data, and those that were made here."""
         return {**self.table.labels, **self.own_labels}
+
+    @property
+    def filled(self) -> Any:
+        """The features, with missing values filled in as for methods."""
+        imputers = [step for step in self.steps if isinstance(step, SimpleImputer)]
+        return prepared(imputers, self.table.X)
 
     def column(self, name: str) -> Array:
         """The values of a feature."""

@@ -63,6 +63,7 @@ class ExploredMap:
     shown: tuple[int, int] = (0, 1)
     redrawn: int = 0
     evidence: Any = None
+    stability: Any = None
     colors: dict[str, Any] = field(default_factory=dict)  # evidence of each row, by name
 
     def __post_init__(self) -> None:

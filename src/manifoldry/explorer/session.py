@@ -251,13 +251,12 @@ class Session:
 
     def _keep_evidence(self, shown: ExploredMap, result: Message) -> None:
         shown.colors |= result.pop("colors")
-        if shown.evidence is not None:
-            result["stability"] = shown.evidence["stability"]
-        shown.evidence = {"map": shown.id, **result}
+        shown.evidence = {"map": shown.id, **result, "stability": shown.stability}
         self._tell_evidence(shown)
 
     def _keep_stability(self, shown: ExploredMap, result: Message) -> None:
         shown.colors["stability"] = result.pop("color")
+        shown.stability = result
         if shown.evidence is not None:
             shown.evidence["stability"] = result
         self._tell_evidence(shown)
@@ -273,8 +272,8 @@ class Session:
         """The data that a method gets, or that the model of a map was given."""
         if shown is None or shown.fitted_here or not shown.steps:
             given = shown is None or shown.fitted_here
-            X = self.data.prepared if given else self.data.table.X
-            return self._saved("data", "prepared" if given else "raw", X)
+            X = self.data.prepared if given else self.data.filled
+            return self._saved("data", "prepared" if given else "filled", X)
         return self._saved("data", shown.id, prepared(shown.steps, self.data.table.X))
 
     def _model_file(self, shown: ExploredMap) -> str | None:
