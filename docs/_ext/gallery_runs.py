@@ -86,7 +86,6 @@ FAST = (
     "new_points/save_and_load",
     "trust/short_circuits",
     "trust/which_feature",
-    "trust/explorer",
     "spectral/nonredundant",
     "density/learn_a_rotation",
     "extending/own_method",

@@ -104,17 +104,19 @@ def fold(page: Page, *names: str, wanted: bool) -> None:
 
 
 def keep(page: Page, name: str, width: int = 1280, height: int = 800) -> None:
-    """Store what is on the screen."""
+    """Store what is on the screen, with few colors."""
     page.wait_for_timeout(500)
     shot = page.screenshot(clip={"x": 0, "y": 0, "width": width, "height": height})
-    Image.open(io.BytesIO(shot)).convert("RGB").save(IMAGES / name, optimize=True)
+    picture = Image.open(io.BytesIO(shot)).convert("RGB")
+    few = picture.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
+    few.save(IMAGES / name, optimize=True)
 
 
 def overview(page: Page) -> None:
     """Rows around those of one digit are selected on one map."""
     choose(page, "Lasso")
     x, y = place_of(page, "t-SNE", 3)
-    drag(page, [(x + 46 * cos(k * pi / 12), y + 46 * sin(k * pi / 12)) for k in range(24)])
+    drag(page, [(x + 40 * cos(k * pi / 12), y + 8 + 40 * sin(k * pi / 12)) for k in range(24)])
     fold(page, "color", "find", "row", wanted=False)
     page.mouse.move(2, 2)
     keep(page, "explorer-overview.png")
@@ -125,12 +127,12 @@ def reconstruction(page: Page) -> None:
     fold(page, "color", "find", "row", "selection", wanted=False)
     show_only(page, "Isomap")
     choose(page, "Probe")
-    x, y = place_of(page, "Isomap", 2)
-    u, v = place_of(page, "Isomap", 5)
+    x, y = place_of(page, "Isomap", 0)
+    u, v = place_of(page, "Isomap", 3)
     page.mouse.click((x + u) / 2, (y + v) / 2)
     keep(page, "explorer-reconstruction.png")
-    choose(page, "Line")
     page.locator("#reconstruction").get_by_text("Clear").click()
+    choose(page, "Line")
     drag(page, [place_of(page, "Isomap", digit) for digit in (0, 6, 4)])
     keep(page, "explorer-line.png")
     page.locator("#reconstruction").get_by_text("Clear").click()

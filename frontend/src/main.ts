@@ -26,8 +26,10 @@ function serve(root: HTMLElement): void {
     if (link !== "connected") {
       if (app) app.trouble.set(text);
       else root.textContent = text;
-    } else if (app) location.reload(); // the server may have other maps now
-    else {
+    } else if (app) {
+      // The server may have other maps now. One that was started anew refuses this link at once.
+      connection.ask("start", {}).then(() => location.reload(), () => {});
+    } else {
       mount(root, connection).then(
         (mounted) => (app = mounted.app),
         (error: Error) => (root.textContent = error.message),

@@ -33,7 +33,7 @@ export interface LabelInfo {
   own: boolean; // made on this page, so it can be changed
 }
 
-export type JobState = "waiting" | "running" | "done" | "failed" | "cancelled";
+export type JobState = "waiting" | "running" | "done" | "failed" | "canceled";
 
 export interface JobInfo {
   id: string;

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from explorer_driver import FLAGS, ExplorerPage, Server  # noqa: E402
+from explorer_driver import FLAGS, ExplorerPage, Server
 
 N = 200
 
 
 @pytest.fixture(scope="session")
 def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: make test-browser"
+    )
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     program = next((path for name in names if (path := shutil.which(name))), None)
     if program is None:
@@ -49,7 +51,9 @@ def open_page(browser):
     contexts, pages = [], []
 
     def open_link(link=None, **options):
-        contexts.append(browser.new_context(**({"viewport": {"width": 1280, "height": 720}} | options)))
+        contexts.append(
+            browser.new_context(**({"viewport": {"width": 1280, "height": 720}} | options))
+        )
         pages.append(ExplorerPage(contexts[-1], link))
         return pages[-1]
 
@@ -79,7 +83,9 @@ def digits(tmp_path_factory):
     for name, model in models.items():
         save(model, folder / f"{name}.model")
     ids = [f"scan-{i + 1:03d}" for i in range(N)]
-    return Exploration(folder, "digits.csv", X, [f"p{j}" for j in range(64)], y, ids, models).written()
+    return Exploration(
+        folder, "digits.csv", X, [f"p{j}" for j in range(64)], y, ids, models
+    ).written()
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +105,9 @@ def flowers(tmp_path_factory):
     names = [name.replace(" (cm)", "") for name in data.feature_names]
     ids = [f"iris-{i + 1}" for i in range(150)]
     species = data.target_names[data.target]
-    return Exploration(folder, "flowers.csv", data.data, names, species, ids, {"PCA": pca}).written()
+    return Exploration(
+        folder, "flowers.csv", data.data, names, species, ids, {"PCA": pca}
+    ).written()
 
 
 class Exploration:

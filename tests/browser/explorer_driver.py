@@ -14,7 +14,7 @@ import numpy as np
 
 from manifoldry.explorer.messages import pack, unpack
 
-PATIENCE = 6  # seconds for what should happen at once, on a machine that is busy
+PATIENCE = 10  # seconds for what should happen at once, on a machine that is busy
 FLAGS = (
     "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -62,7 +62,7 @@ class Server:
             while True:
                 message = unpack(websocket.recv(timeout=PATIENCE))
                 if message.get("id") == 1:
-                    return message.get("reply", message.get("error"))
+                    return message["reply"] if "reply" in message else message["error"]
 
     def cancel_all(self):
         """End all work in the background."""
@@ -94,7 +94,9 @@ class ExplorerPage:
             self.open(link)
 
     def _on_console(self, message):
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and not message.location["url"].endswith(
+            "favicon.ico"
+        ):
             self.errors.append(f"{message.type}: {message.text}")
 
     def _on_socket(self, socket):
@@ -184,14 +186,18 @@ class ExplorerPage:
 
     def drawn_above(self, name):
         """Pixels of the window in which something is drawn above the points: array of (x, y)."""
-        places = self.plot(name).locator(":scope > canvas").evaluate(
-            "(canvas) => { const { width, height } = canvas;"
-            " const copy = new OffscreenCanvas(width, height);"
-            " const pen = copy.getContext('2d', { willReadFrequently: true });"
-            " pen.drawImage(canvas, 0, 0);"
-            " const { data } = pen.getImageData(0, 0, width, height), found = [];"
-            " for (let i = 0; i < width * height; i++) if (data[4 * i + 3]) found.push(i);"
-            " return { found, width }; }"
+        places = (
+            self.plot(name)
+            .locator(":scope > canvas")
+            .evaluate(
+                "(canvas) => { const { width, height } = canvas;"
+                " const copy = new OffscreenCanvas(width, height);"
+                " const pen = copy.getContext('2d', { willReadFrequently: true });"
+                " pen.drawImage(canvas, 0, 0);"
+                " const { data } = pen.getImageData(0, 0, width, height), found = [];"
+                " for (let i = 0; i < width * height; i++) if (data[4 * i + 3]) found.push(i);"
+                " return { found, width }; }"
+            )
         )
         y, x = np.divmod(np.array(places["found"], dtype=int), places["width"])
         box = self.plot(name).bounding_box()
@@ -258,7 +264,9 @@ class ExplorerPage:
         """Replies to all requests of an action so far."""
         self.page.evaluate("0")  # messages are taken note of while playwright is at work
         asked = {each["id"] for each in self.sent if each.get("ask") == action}
-        return [each["reply"] for each in self.received if each.get("id") in asked and "reply" in each]
+        return [
+            each["reply"] for each in self.received if each.get("id") in asked and "reply" in each
+        ]
 
     def reset(self):
         """As after it was opened, without loading it again."""
@@ -288,6 +296,7 @@ RESET = """(
   app.hidden.set(new Set()), app.hovered.set(-1), app.pinned.set(-1), app.tool.set("move"),
   app.probe.set(null), app.line.set(null), app.placed.set(null), app.along.set(new Map()),
   app.classNames.set(true), app.linkedZoom.set(false), app.said.set(""),
+  document.querySelectorAll("aside input, aside textarea").forEach((each) => (each.value = each.defaultValue)),
   document.querySelectorAll("details.panel").forEach((panel) => (panel.open = argument.includes(panel.id))),
   document.querySelectorAll("details.menu").forEach((menu) => (menu.open = false)),
   (document.querySelector("aside").scrollTop = 0), null

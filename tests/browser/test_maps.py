@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
-from explorer_driver import until  # noqa: E402
+from explorer_driver import until
 
 MAPS = ("PCA", "Isomap", "Elastic embedding")
 
@@ -63,7 +63,9 @@ def test_heading_and_legend(digits_page, digits):
     legend = digits_page.panel("Color").get_by_role("list", name="Classes").get_by_role("listitem")
     names, counts = np.unique(digits.labels, return_counts=True)
     shown = [text.split("\n") for text in legend.all_inner_texts()]
-    assert {(each[0], int(each[1])) for each in shown} == set(zip(names, counts.tolist(), strict=True))
+    assert {(each[0], int(each[1])) for each in shown} == set(
+        zip(names, counts.tolist(), strict=True)
+    )
     digits_page.shot("maps")
 
 

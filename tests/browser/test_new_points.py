@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
-from explorer_driver import placed_in, until  # noqa: E402
+from explorer_driver import placed_in, until
 
 MAGENTA = [224, 33, 138]
 
@@ -19,7 +19,12 @@ def table(names, X):
 
 def placed(page, name):
     """Where new rows are on a map."""
-    drawn = until(lambda: page.js("app.placed.value && [...app.placed.value.xy[argument]]", page.maps()[name]), "placed")
+    drawn = until(
+        lambda: page.js(
+            "app.placed.value && [...app.placed.value.xy[argument]]", page.maps()[name]
+        ),
+        "placed",
+    )
     return np.array(drawn).reshape(-1, 2)
 
 
@@ -91,7 +96,9 @@ def test_formats(flowers_page, flowers, kind, tmp_path):
     with flowers_page.page.expect_file_chooser() as chooser:
         panel.get_by_role("button", name="Choose a file").click()
     chooser.value.set_files(file)
-    np.testing.assert_allclose(placed(flowers_page, "PCA"), flowers_page.positions("PCA")[[5, 100]], atol=1e-5)
+    np.testing.assert_allclose(
+        placed(flowers_page, "PCA"), flowers_page.positions("PCA")[[5, 100]], atol=1e-5
+    )
 
 
 def test_pasted_rows(flowers_page, flowers):
@@ -99,7 +106,9 @@ def test_pasted_rows(flowers_page, flowers):
     X = flowers.X[[10, 90]]
     panel.get_by_label("Or paste rows").fill("\n".join("\t".join(map(str, row)) for row in X))
     panel.get_by_role("button", name="Place these rows").click()
-    np.testing.assert_allclose(placed(flowers_page, "PCA"), flowers_page.positions("PCA")[[10, 90]], atol=1e-5)
+    np.testing.assert_allclose(
+        placed(flowers_page, "PCA"), flowers_page.positions("PCA")[[10, 90]], atol=1e-5
+    )
     assert "All are like the data" in panel.inner_text()
 
 
@@ -107,7 +116,10 @@ def test_rows_unlike_the_data_are_marked(digits_page, digits):
     panel = digits_page.panel("New points")
     panel.get_by_label("Or paste rows").fill(" ".join(["500"] * 64))
     panel.get_by_role("button", name="Place these rows").click()
-    until(lambda: "It is unlike the data that the maps were fitted to" in panel.inner_text(), "the caution")
+    until(
+        lambda: "It is unlike the data that the maps were fitted to" in panel.inner_text(),
+        "the caution",
+    )
 
 
 def _npz():
@@ -118,7 +130,11 @@ def _npz():
 
 BAD_FILES = {
     "random bytes": ("noise.csv", np.random.default_rng(0).bytes(5000), "the file"),
-    "a program": ("setup.exe", b"MZ\x90\x00" + bytes(500), "a file with the ending '.exe' is not taken"),
+    "a program": (
+        "setup.exe",
+        b"MZ\x90\x00" + bytes(500),
+        "a file with the ending '.exe' is not taken",
+    ),
     "no ending": ("passwords", b"1,2,3,4\n", "a file with the ending '(none)' is not taken"),
     "other columns": ("other.csv", b"a,b,c,d\n1,2,3,4\n", "sepal length"),
     "too few columns": ("few.csv", b"1,2\n3,4\n", "sepal length"),
@@ -168,7 +184,9 @@ def test_file_of_a_gigabyte_is_refused_without_being_sent(flowers_page, flowers_
     assert goes_on(flowers_page)
     # The server does not rely on the page.
     first = np.zeros(1000, dtype=np.uint8)
-    reply = flowers_explored.server.ask("upload", name="large.csv", offset=0, size=10**9, bytes=first)
+    reply = flowers_explored.server.ask(
+        "upload", name="large.csv", offset=0, size=10**9, bytes=first
+    )
     assert "the file has 1000 MB" in reply
 
 
@@ -196,7 +214,13 @@ def test_uploads_stay_in_their_folder(flowers_page, flowers, flowers_explored):
     flowers_page.drop("../../../escaped.csv", table(flowers.names, flowers.X[:2]))
     placed(flowers_page, "PCA")
     bytes_ = np.frombuffer(b"1,2,3,4\n", dtype=np.uint8)
-    for name in ("../../escaped.csv", "/tmp/escaped.csv", "..\\escaped.csv", "a/\0b.csv", "x" * 5000 + ".csv"):
+    for name in (
+        "../../escaped.csv",
+        "/tmp/escaped.csv",
+        "..\\escaped.csv",
+        "a/\0b.csv",
+        "x" * 5000 + ".csv",
+    ):
         reply = flowers_explored.server.ask("upload", name=name, offset=0, size=8, bytes=bytes_)
         assert "id" in reply
         flowers_explored.server.ask("place", upload=reply["id"])

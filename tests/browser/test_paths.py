@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
-from explorer_driver import until  # noqa: E402
+from explorer_driver import until
 
 NAME = "Elastic embedding"
 
@@ -44,9 +44,14 @@ def test_slider_shows_the_steps_that_were_kept(digits_page, digits, path):
     assert float(slider.input_value()) == own_step < last
     for step in (0, last):
         slider.fill(str(step))
-        until(lambda: same_shape(digits_page.positions(NAME), embeddings[step]), "the step is drawn")  # noqa: B023
+        until(
+            lambda: same_shape(digits_page.positions(NAME), embeddings[step]), "the step is drawn"
+        )
         assert path.locator("output").inner_text() == f"λ = {parameters[step]:.3g}"
-        assert slider.get_attribute("aria-valuetext") == f"λ = {parameters[step]:.3g}, step {step + 1} of {last + 1}"
+        assert (
+            slider.get_attribute("aria-valuetext")
+            == f"λ = {parameters[step]:.3g}, step {step + 1} of {last + 1}"
+        )
         assert np.abs(digits_page.positions(NAME) - own).max() > 0.05
     digits_page.shot("slider")
 
@@ -59,7 +64,10 @@ def test_slider_shows_the_steps_that_were_kept(digits_page, digits, path):
     second = digits_page.positions(NAME)
     slider.fill("4.25")
     digits_page.until("app.along.value.size === 1")
-    until(lambda: np.allclose(digits_page.positions(NAME), 0.75 * first + 0.25 * second, atol=1e-5), "between")
+    until(
+        lambda: np.allclose(digits_page.positions(NAME), 0.75 * first + 0.25 * second, atol=1e-5),
+        "between",
+    )
 
     slider.fill(str(own_step))
     until(lambda: np.array_equal(digits_page.positions(NAME), own), "the map itself again")
@@ -73,9 +81,25 @@ def test_keys_go_from_step_to_step(digits_page, digits, path):
     for key, step in (("ArrowLeft", own - 1), ("ArrowLeft", own - 2), ("ArrowRight", own - 1)):
         slider.press(key)
         assert float(slider.input_value()) == step
-        until(lambda: same_shape(digits_page.positions(NAME), embeddings[step]), "the step is drawn")  # noqa: B023
+        until(
+            lambda: same_shape(digits_page.positions(NAME), embeddings[step]), "the step is drawn"
+        )
     slider.press("ArrowRight")
     assert digits_page.js("app.along.value.size") == 0  # the map itself
+
+
+def test_pointer_finds_the_map_itself_again(digits_page, digits, path):
+    _, _, own = kept(digits)
+    slider = path.get_by_role("slider")
+    box, last = slider.bounding_box(), float(slider.get_attribute("max"))
+    thumb = 16
+    at = lambda step: box["x"] + thumb / 2 + (box["width"] - thumb) * step / last  # noqa: E731
+    y = box["y"] + box["height"] / 2
+    digits_page.drag([(at(own), y), (at(3), y)])
+    assert digits_page.js("app.along.value.size") == 1
+    digits_page.drag([(at(3), y), (round(at(own)) + 1, y)])
+    assert float(slider.input_value()) == own
+    assert digits_page.js("app.along.value.size") == 0
 
 
 def test_play_moves_from_the_first_step_and_pauses(digits_page, path):
@@ -85,7 +109,9 @@ def test_play_moves_from_the_first_step_and_pauses(digits_page, path):
     last = slider.get_attribute("max")
     slider.fill(last)
     play.click()  # from the end it begins anew
-    until(lambda: 0.5 < float(slider.input_value()) < 0.5 * float(last), "it plays from the beginning")
+    until(
+        lambda: 0.5 < float(slider.input_value()) < 0.5 * float(last), "it plays from the beginning"
+    )
     moving = digits_page.positions(NAME)
     assert np.abs(moving - own).max() > 0.05
     until(lambda: not np.allclose(digits_page.positions(NAME), moving), "the points move")
@@ -115,5 +141,7 @@ def test_inverse_is_that_of_the_map_itself(digits_page, path):
     path.get_by_role("slider").fill("3")
     digits_page.choose_tool("Probe")
     digits_page.plot(NAME).click()
-    digits_page.says("The inverse is that of the map itself: move the slider of its path back to it first.")
+    digits_page.says(
+        "The inverse is that of the map itself: move the slider of its path back to it first."
+    )
     assert digits_page.js("app.probe.value") is None

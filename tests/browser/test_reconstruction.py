@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
-from explorer_driver import placed_in, until  # noqa: E402
+from explorer_driver import placed_in, until
 
 
 def from_window(page, name, point):
@@ -25,7 +25,9 @@ def restored(exploration, page, name, positions):
 
 def replied(page, count=1):
     """The last reply about positions on a map, after so many."""
-    return until(lambda: len(page.replies("invert")) >= count and page.replies("invert")[-1], "the reply")
+    return until(
+        lambda: len(page.replies("invert")) >= count and page.replies("invert")[-1], "the reply"
+    )
 
 
 def middle(page, name):
@@ -52,7 +54,9 @@ def test_click_shows_what_the_inverse_gives(digits_page, digits, name):
     red = image.evaluate(
         "(c) => Array.from(c.getContext('2d').getImageData(0, 0, 8, 8).data).filter((_, i) => i % 4 === 0)"
     )
-    np.testing.assert_allclose(red, np.clip(255 - expected[0] * 255 / digits.X.max(), 0, 255), atol=1)
+    np.testing.assert_allclose(
+        red, np.clip(255 - expected[0] * 255 / digits.X.max(), 0, 255), atol=1
+    )
     # The row that is nearest on the map is beside it.
     at = digits_page.js("app.probe.value.at")
     nearest = int(np.argmin(np.linalg.norm(digits_page.positions(name) - at, axis=1)))
@@ -73,7 +77,9 @@ def test_table_of_numbers(flowers_page, flowers):
     rows = table.get_by_role("row").all()[1:]
     for row, name, value in zip(rows, flowers.names, expected, strict=True):
         assert row.get_by_role("rowheader").inner_text() == name
-        assert float(row.get_by_role("cell").first.inner_text()) == pytest.approx(value, rel=1e-3, abs=1e-3)
+        assert float(row.get_by_role("cell").first.inner_text()) == pytest.approx(
+            value, rel=1e-3, abs=1e-3
+        )
     nearest = int(re.search(r"iris-(\d+)", panel.inner_text())[1]) - 1
     last = [float(row.get_by_role("cell").last.inner_text()) for row in rows]
     assert last == flowers.X[nearest].tolist()
@@ -107,7 +113,10 @@ def test_dragging_follows_the_pointer(digits_page, digits):
     mouse.move(*end, steps=6)
     wanted = from_window(digits_page, "Isomap", end)
     expected = restored(digits, digits_page, "Isomap", wanted)[0]
-    until(lambda: np.allclose(digits_page.replies("invert")[-1]["data"], expected, atol=1e-2), "it follows")
+    until(
+        lambda: np.allclose(digits_page.replies("invert")[-1]["data"], expected, atol=1e-2),
+        "it follows",
+    )
     assert len(digits_page.replies("invert")) >= 2
     mouse.up()
     np.testing.assert_allclose(digits_page.js("app.probe.value.at"), wanted, atol=1e-3)
@@ -137,7 +146,10 @@ def test_line_shows_the_data_along_it(digits_page, digits):
     digits_page.shot("line")
     # Beyond the points it says so.
     digits_page.drag([corner(digits_page, "PCA"), middle(digits_page, "PCA")])
-    until(lambda: "of 12 positions along the line are off the map" in panel.inner_text(), "the caution")
+    until(
+        lambda: "of 12 positions along the line are off the map" in panel.inner_text(),
+        "the caution",
+    )
 
 
 def test_line_of_records_shows_how_features_change(flowers_page, flowers):

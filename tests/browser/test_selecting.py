@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
-from explorer_driver import until  # noqa: E402
+from explorer_driver import until
 
 
 def inside(polygon, points):
@@ -89,7 +89,9 @@ def test_what_distinguishes_a_selection(flowers_page, flowers):
     difference = (inside - outside) / flowers.X.std(axis=0)
     rows = panel.get_by_role("table").first.get_by_role("row").all()[1:]
     for row, j in zip(rows, np.argsort(-np.abs(difference)), strict=True):
-        name, _, inside_text, outside_text = row.get_by_role("cell").or_(row.get_by_role("rowheader")).all_inner_texts()
+        name, _, inside_text, outside_text = (
+            row.get_by_role("cell").or_(row.get_by_role("rowheader")).all_inner_texts()
+        )
         assert name == flowers.names[j]
         assert float(inside_text) == pytest.approx(inside[j], rel=1e-3)
         assert float(outside_text) == pytest.approx(outside[j], rel=1e-3)
@@ -174,7 +176,11 @@ def test_export_is_a_file_of_the_rows(digits_page, digits):
     assert found.iloc[:, 0].tolist() == [digits.ids[row] for row in rows]
     assert found["kind"].tolist() == digits.labels[rows].tolist()
     np.testing.assert_allclose(found[digits.names], digits.X[rows])
-    for key, name in (("pca", "PCA"), ("isomap", "Isomap"), ("elastic_embedding", "Elastic embedding")):
+    for key, name in (
+        ("pca", "PCA"),
+        ("isomap", "Isomap"),
+        ("elastic_embedding", "Elastic embedding"),
+    ):
         columns = [f"{key}0", f"{key}1"]
         np.testing.assert_allclose(found[columns], digits.models[name].embedding_[rows])
 

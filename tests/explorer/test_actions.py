@@ -21,7 +21,13 @@ RIGHT = {
     "rows": {"rows": [3, 5]},
     "search": {"text": "setosa"},
     "invert": {"map": "map", "at": [[0.0, 0.1]]},
-    "upload": {"id": None, "name": "x.csv", "offset": 0, "size": 2, "bytes": ROWS.view(np.uint8)[:2]},
+    "upload": {
+        "id": None,
+        "name": "x.csv",
+        "offset": 0,
+        "size": 2,
+        "bytes": ROWS.view(np.uint8)[:2],
+    },
     "place": {"text": "5 3 2 1"},
     "distinguish": {"rows": ROWS},
     "label": {"rows": ROWS, "column": "group", "value": "mine"},
@@ -117,13 +123,16 @@ def test_requests_that_are_none(session, message):
     assert reply["id"] == (message.get("id") if isinstance(message, dict) else None)
 
 
+HARMLESS = sorted(set(RIGHT) - {"remove", "fit", "evidence", "stability"})
+
+
 @settings(deadline=None, database=None, derandomize=True, max_examples=100,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
         st.sampled_from(["id", "ask", "with", "map", "rows", "text", "by"]), inner, max_size=3),
-    max_leaves=8), st.sampled_from(sorted(set(RIGHT) - {"remove", "fit", "evidence", "stability"})))  # fmt: skip
+    max_leaves=8), st.sampled_from(HARMLESS))  # fmt: skip
 def test_anything_is_answered(quiet, value, action):
     for message in (value, {"id": 1, "ask": action, "with": value}):
         pack(answer(quiet, message, "page"))
@@ -218,10 +227,13 @@ def test_selection_label_export_and_what_distinguishes(session, ask):
     ask(session, "select", rows=rows)
     np.testing.assert_array_equal(session.selection, rows)
     assert ask(session, "distinguish", rows=rows)["text"].startswith("100% have the species setosa")
-    assert ask(session, "label", rows=rows, column="mine", value="a") == {"name": "mine", "saved": ""}
+    assert ask(session, "label", rows=rows, column="mine", value="a") == {
+        "name": "mine",
+        "saved": "",
+    }
     reply = ask(session, "color", by="label", name="mine", map=None)
-    assert [(each["name"], each["count"]) for each in reply["classes"]] == [("a", 50),
-                                                                           ("missing", 100)]  # fmt: skip
+    counts = {each["name"]: each["count"] for each in reply["classes"]}
+    assert counts == {"a": 50, "missing": 100}
     exported = ask(session, "export", rows=rows[:2])
     assert exported["text"].tobytes().decode().splitlines()[0].endswith('"species","mine"')
 

@@ -55,7 +55,9 @@ def test_only_missing_labels(values):
 
 def test_more_classes_than_colors():
     values = [f"class {i}" for i in range(300)]
-    found = label_color(ExploredData(Table(np.zeros((300, 1)), labels={"x": np.array(values)}), X), "x")
+    found = label_color(
+        ExploredData(Table(np.zeros((300, 1)), labels={"x": np.array(values)}), X), "x"
+    )
     assert decoded(found) == values
     assert [each["name"] for each in found["classes"]] == values  # 2 before 10
 
@@ -92,7 +94,11 @@ def test_extreme_values_do_not_stretch_the_ramp():
     assert (found["low"], found["high"]) == tuple(np.quantile(values, [0.01, 0.99]))
     assert found["note"].startswith("of a sample; values range from -1e+05 to 1e+06")
     even = np.linspace(0, 1, 1000)
-    assert (value_color(even)["low"], value_color(even)["high"], value_color(even)["note"]) == (0, 1, "")
+    assert (value_color(even)["low"], value_color(even)["high"], value_color(even)["note"]) == (
+        0,
+        1,
+        "",
+    )
 
 
 @pytest.mark.parametrize("offset", [0, 1e8, -1e12])
@@ -131,7 +137,12 @@ def test_evidence():
     shown.colors = {"trustworthiness": [values, "a note"], "neighbor preservation": [values, ""],
                     "magnification": [values, ""]}  # fmt: skip
     found = evidence_color(shown, "trustworthiness")
-    assert (found["scale"], found["low"], found["high"], found["note"]) == ("trust", 0.6, 1, "a note")
+    assert (found["scale"], found["low"], found["high"], found["note"]) == (
+        "trust",
+        0.6,
+        1,
+        "a note",
+    )
     np.testing.assert_array_equal(found["values"], values)
     found = evidence_color(shown, "neighbor preservation")
     assert (found["scale"], found["low"], found["high"]) == ("values", 0, 1)

@@ -1,4 +1,4 @@
-"""Moments, columns and pixels of the data, against numpy and pandas."""
+"""ColumnMoments, columns and pixels of the data, against numpy and pandas."""
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ def check_moments(X, values, rtol=1e-9):
     np.testing.assert_allclose(found.deviation, frame.std(ddof=0), rtol=rtol, atol=1e-300)
     np.testing.assert_allclose(found.low, frame.min())
     np.testing.assert_allclose(found.high, frame.max())
-    np.testing.assert_array_equal(found.count, frame.count())
+    np.testing.assert_array_equal(found.n_known, frame.count())
 
 
 @pytest.fixture(params=[35, 2**22])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manifoldry
-from manifoldry.explorer.drawing import Frame, plane
+from manifoldry.explorer.drawing import Drawing, plane
 from manifoldry.explorer.homotopy_steps import HomotopySteps
 
 METHODS = {
@@ -27,7 +27,7 @@ def model(request):
 
 @pytest.fixture(scope="module")
 def own_drawing(model):
-    return Frame.around(model.embedding_).drawn(model.embedding_)
+    return Drawing.around(model.embedding_).drawn(model.embedding_)
 
 
 def similarity_error(a, b):
@@ -139,7 +139,7 @@ def test_other_coordinates_are_drawn_anew():
     embeddings = [rng.normal(size=(10, 3)) for _ in range(3)]
     steps = HomotopySteps("λ", [1.0, 2.0, 3.0], embeddings, 2)
     for shown in ((0, 1), (1, 2)):
-        own = Frame.around(plane(embeddings[2], shown)).drawn(plane(embeddings[2], shown))
+        own = Drawing.around(plane(embeddings[2], shown)).drawn(plane(embeddings[2], shown))
         steps.forget_drawings()
         drawn = steps.drawn(0, own, shown)
         assert similarity_error(drawn, embeddings[0][:, list(shown)]) < 1e-9

@@ -14,7 +14,6 @@ import manifoldry
 from manifoldry.explorer.jobs import Job, JobQueue, read_frame, write_frame
 from manifoldry.explorer.messages import pack
 from manifoldry.io import Table
-from manifoldry.methods.catalog import find_method
 
 SLOW = {"max_iter": "1000000"}  # t-SNE of a few hundred rows for minutes
 
@@ -48,7 +47,7 @@ def test_maps_come_before_evidence(queue):
     assert [state for name, state in queue.told if name == "1"] == ["waiting", "running", "done"]
 
 
-def test_a_job_that_waits_can_be_cancelled(queue):
+def test_a_job_that_waits_can_be_canceled(queue):
     hold, done = Event(), []
     first = queue.add(job("first", lambda: hold.wait(30) and {}))
     second = queue.add(job("second", lambda: done.append(1) or {}))
@@ -57,7 +56,7 @@ def test_a_job_that_waits_can_be_cancelled(queue):
     hold.set()
     third = queue.add(job("third"))
     assert third.ended.wait(30)
-    assert (first.state, second.state, third.state, done) == ("done", "cancelled", "done", [])
+    assert (first.state, second.state, third.state, done) == ("done", "canceled", "done", [])
     queue.cancel(first)  # which is over
     assert first.state == "done"
 
@@ -84,27 +83,27 @@ def test_errors_without_a_text_are_named(queue):
     assert failing.status == "AssertionError"
 
 
-def test_a_cancelled_job_stays_cancelled(queue):
+def test_a_canceled_job_stays_canceled(queue):
     """Killing its process makes errors, which are not those of the data."""
-    began, cancelled = Event(), Event()
+    began, canceled = Event(), Event()
 
     def work():
         began.set()
-        assert cancelled.wait(30)
+        assert canceled.wait(30)
         raise BrokenPipeError("broken pipe")
 
     running = queue.add(job("running", work))
     assert began.wait(30)
     queue.cancel(running)
-    cancelled.set()
+    canceled.set()
     assert running.ended.wait(30)
-    assert (running.state, running.status) == ("cancelled", "cancelled")
+    assert (running.state, running.status) == ("canceled", "canceled")
 
 
 def test_no_job_is_taken_after_the_end(queue):
     queue.close()
     late = queue.add(job("late"))
-    assert late.state == "cancelled"
+    assert late.state == "canceled"
     assert late.ended.is_set()
 
 
@@ -214,7 +213,7 @@ def test_stop_keeps_the_map_and_cancel_does_not(make_session, points, until, ask
     for _ in range(3):
         made = ask(session, "fit", method="tsne", settings=SLOW, homotopy=False)
         jobs.append(session.jobs.find(made["id"]))
-    stopped, cancelled, last = jobs
+    stopped, canceled, last = jobs
     until(lambda: any(name == "preview" for name, _ in events))
     assert "cannot be stopped now" in refused(session, "stop", job=last.id)
     ask(session, "stop", job=stopped.id)
@@ -229,18 +228,18 @@ def test_stop_keeps_the_map_and_cancel_does_not(make_session, points, until, ask
     assert xy.shape == (300, 2)
     assert np.abs(xy).max() == pytest.approx(1 / 1.02, rel=1e-5)
 
-    until(lambda: cancelled.process is not None)
-    pid = cancelled.process.pid
-    assert ask(session, "cancel", job=cancelled.id)["state"] == "cancelled"
-    assert cancelled.ended.wait(60)
-    assert cancelled.state == "cancelled"
+    until(lambda: canceled.process is not None)
+    pid = canceled.process.pid
+    assert ask(session, "cancel", job=canceled.id)["state"] == "canceled"
+    assert canceled.ended.wait(60)
+    assert canceled.state == "canceled"
     assert not psutil.pid_exists(pid)
     assert len(session.maps) == 1
 
     until(lambda: last.process is not None)
     pid = last.process.pid
     session.close()
-    assert last.state == "cancelled"
+    assert last.state == "canceled"
     until(lambda: not psutil.pid_exists(pid))
     assert not session.folder.exists()
     assert not workers()
@@ -271,4 +270,4 @@ def test_cancel_while_a_large_task_is_written(make_session, until):
     until(lambda: running.process is not None)
     session.jobs.cancel(running)
     assert running.ended.wait(60)
-    assert (running.state, running.status) == ("cancelled", "cancelled")
+    assert (running.state, running.status) == ("canceled", "canceled")

@@ -204,8 +204,8 @@ def test_a_map_without_a_homotopy():
 
 @pytest.mark.parametrize(
     ("distance", "text"),
-    [(0.0, ""), (1.5, ""), (1.6, "Near the edge"), (2.0, "Near the edge"), (2.1, "Off the map: 2.1"),
-     (np.inf, "not known"), (np.nan, "not known")],
+    [(0.0, ""), (1.5, ""), (1.6, "Near the edge"), (2.0, "Near the edge"),
+     (2.1, "Off the map: 2.1"), (np.inf, "not known"), (np.nan, "not known")],
 )  # fmt: skip
 def test_cautions(distance, text):
     assert caution(distance).startswith(text) if text != "not known" else text in caution(distance)

@@ -79,7 +79,7 @@ def test_wrong_number_of_columns(tmp_path, unnamed):
 @pytest.mark.parametrize("cell", ["", "NaN", "inf"])
 def test_missing_or_infinite_values(tmp_path, named, frame, cell):
     text = frame.to_csv(index=False).replace("5.1", cell)
-    with pytest.raises(ValueError, match="petal_length.* (missing|infinite)"):
+    with pytest.raises(ValueError, match=r"petal_length.* (missing|infinite)"):
         rows_of_file(written(tmp_path, text), named)
 
 
@@ -100,7 +100,7 @@ def test_missing_values_are_imputed_as_in_the_data(tmp_path, flowers, frame):
                                      b"a,b\n1\n1,2,3\n"])  # fmt: skip
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".npz", ".csv.gz", ".feather"])
 def test_files_that_are_no_tables(tmp_path, named, content, ending):
-    with pytest.raises(ValueError, match=".") as error:
+    with pytest.raises(ValueError, match=r".") as error:
         rows_of_file(written(tmp_path, content, ending), named)
     assert str(tmp_path) not in str(error.value)
 
@@ -205,9 +205,11 @@ def test_a_map_that_fails_does_not_keep_the_others_from_placing(maps):
 
 
 def test_no_map_can_place(maps):
-    with pytest.raises(ValueError, match="no map can place new rows. Only its coordinates are known"):
+    with pytest.raises(
+        ValueError, match=r"no map can place new rows. Only its coordinates are known"
+    ):
         placed(Table(NEW), maps[2:])
-    with pytest.raises(ValueError, match="no map can place new rows."):
+    with pytest.raises(ValueError, match=r"no map can place new rows."):
         placed(Table(NEW), [])
 
 
@@ -217,5 +219,5 @@ def test_more_rows_than_are_placed(maps, flowers):
     assert found["xy"]["a"].shape == (20_000, 2)
     assert len(found["novelty"]) == 20_000
     assert len(found["names"]) == 1000
-    assert found["notes"] == ["The first 20,000 of 20,001 rows are placed; manifoldry transform MODEL "
-                              "FILE places all of them."]  # fmt: skip
+    (note,) = found["notes"]
+    assert note.startswith("The first 20,000 of 20,001 rows are placed; manifoldry transform MODEL")

@@ -38,7 +38,9 @@ def explored(X, **options):
     return ExploredData(Table(X, **options), X)
 
 
-@pytest.mark.parametrize("rows", [np.arange(10), np.array([3]), np.arange(1, 60), RNG.permutation(60)[:33]])
+@pytest.mark.parametrize(
+    "rows", [np.arange(10), np.array([3]), np.arange(1, 60), RNG.permutation(60)[:33]]
+)
 def test_differences_of_means(rows):
     X = RNG.normal(size=(60, 20)) * np.arange(1, 21) + np.arange(20)
     found = distinguish(explored(X), np.sort(rows))

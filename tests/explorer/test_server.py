@@ -12,7 +12,6 @@ import numpy as np
 import psutil
 import pytest
 
-import manifoldry
 from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.messages import pack, unpack
 from manifoldry.explorer.session import Session
@@ -22,7 +21,7 @@ client = pytest.importorskip("websockets.sync.client")
 exceptions = pytest.importorskip("websockets.exceptions")
 
 from manifoldry.explorer.server import MOST_FRAME_BYTES, REFUSED, explorer_app  # noqa: E402
-from manifoldry.explorer.serving import Address, serve  # noqa: E402
+from manifoldry.explorer.serving import Address  # noqa: E402
 
 
 class Served:
@@ -53,7 +52,6 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(flowers, pca):
-    uvicorn_ready = []
     session = Session(ExploredData(flowers, flowers.X), "flowers", [])
     session.add_map("PCA", pca.embedding_, pca, method="pca")
     address = Address.bound(0)
@@ -67,7 +65,6 @@ def served(flowers, pca):
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)
-    uvicorn_ready.append(True)
     yield Served(session, address)
     server.should_exit = True
     thread.join(20)
@@ -116,8 +113,9 @@ def test_a_page_without_a_valid_token(served, query):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:7321", "127.0.0.1.evil.example",
-                                  "localhost.evil.example", "0.0.0.0", "169.254.169.254", "", "[::1",
-                                  "127.0.0.1@evil.example", "2130706433", "[::2]:80"])  # fmt: skip
+                                  "localhost.evil.example", "0.0.0.0", "169.254.169.254", "",
+                                  "[::1", "[::2]:80", "127.0.0.1@evil.example",
+                                  "2130706433"])  # fmt: skip
 @pytest.mark.parametrize("path", ["/", "/explorer.js", "/nothing"])
 def test_names_of_other_machines(served, host, path):
     """A page of an attacker whose name leads to this machine (DNS rebinding)."""
@@ -135,8 +133,12 @@ def test_names_of_this_machine_with_any_port(served, host, port):
     """The other end of an ssh tunnel may have another port."""
     assert served.page(Host=host + port)[0] == 200
     assert served.page(Host=host + port, Origin=f"http://{host}{port}")[0] == 200
-    with served.socket(origin=f"http://{host}{port}", additional_headers=None) as page:
-        assert page.recv is not None if f"{host}{port}" == f"127.0.0.1:{served.port}" else True
+    url = f"ws://{host}{port}/socket?token={served.token}"
+    seen = f"{host.lower()}{port.replace(':80', '')}"  # as browsers write it
+    raw = socket.create_connection(("127.0.0.1", served.port))
+    with client.connect(url, sock=raw, origin=f"http://{seen}") as page:
+        send(page, 1, "search", text="flower3")
+        assert reply(page, 1)["reply"]["total"] == 1
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}",
@@ -256,8 +258,7 @@ def test_garbage_ends_the_connection_and_no_more(served, sent):
     with served.socket() as page:
         page.send(sent)
         with pytest.raises(exceptions.ConnectionClosed):
-            while True:
-                page.recv(timeout=20)
+            reply(page, "none")
         assert page.close_code == 1003
     with served.socket() as page:
         send(page, 1, "search", text="setosa")
@@ -270,7 +271,7 @@ def test_too_large_frames_are_refused(served):
             page.send(bytes(MOST_FRAME_BYTES + 1))
         with pytest.raises(exceptions.ConnectionClosed):
             page.recv(timeout=20)
-        assert page.close_code == 1009
+        assert page.close_code in (1009, 1006)  # the reason may be lost behind unread data
     with served.socket() as page:
         page.send(pack({"id": 1, "ask": "search", "with": {"text": "x" * (MOST_FRAME_BYTES // 2)}}))
         assert "No row is called" in reply(page, 1)["reply"]["text"]
@@ -346,9 +347,9 @@ def test_a_page_that_is_closed_is_forgotten(served, until):
         assert reply(page, 1)
         assert len(served.session._listeners) == before + 1
     until(lambda: len(served.session._listeners) == before)
-    page = served.socket()
-    send(page, 1, "start")
-    page.socket.close()  # without a word
+    with served.socket() as page:
+        send(page, 1, "start")
+        page.socket.shutdown(socket.SHUT_RDWR)  # without a word
     until(lambda: len(served.session._listeners) == before)
 
 
@@ -379,10 +380,3 @@ def test_a_page_that_does_not_read_keeps_nobody_waiting(served, until):
         assert reply(other, 2)["reply"]["total"] == 1
     raw.close()
     until(lambda: len(served.session._listeners) == before)
-
-
-def test_the_version_that_is_served(served):
-    with served.socket() as page:
-        send(page, 1, "start")
-        assert reply(page, 1)["reply"]["version"] == manifoldry.__version__
-        assert callable(serve)

@@ -9,9 +9,8 @@ from sklearn.preprocessing import StandardScaler
 import manifoldry
 from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.explore import add_map, explored_data
-from manifoldry.explorer.session import Session, described, described_methods
-from manifoldry.explorer.worker import evidence as evidence_task
-from manifoldry.explorer.worker import stability as stability_task
+from manifoldry.explorer.session import Session, described_map, described_methods
+from manifoldry.explorer.worker import judge_map, refit_map
 from manifoldry.io import Table
 from manifoldry.methods.catalog import METHODS
 
@@ -58,7 +57,7 @@ def test_names_of_maps_differ(session):
      3.0, [["a", "b"]] * 150],
 )  # fmt: skip
 def test_maps_of_the_wrong_shape(session, events, embedding):
-    with pytest.raises(ValueError, match="the map x has shape .* but the data have 150 rows"):
+    with pytest.raises(ValueError, match=r"the map x has shape .* but the data have 150 rows"):
         session.add_map("x", embedding)
     assert len(session.maps) == 1
     assert events == []
@@ -66,8 +65,8 @@ def test_maps_of_the_wrong_shape(session, events, embedding):
 
 def test_maps_of_one_coordinate_and_of_whole_numbers(session):
     line = session.add_map("line", np.arange(150))
-    assert described(line)["n_components"] == 1
-    assert described(line)["shown"] == [0, 0]
+    assert described_map(line)["n_components"] == 1
+    assert described_map(line)["shown"] == [0, 0]
     assert np.abs(line.drawn).max() <= 1
 
 
@@ -82,13 +81,13 @@ def test_removed_maps(session, events):
 
 def test_description_of_a_map(session):
     (shown,) = session.maps.values()
-    told = described(shown)
+    told = described_map(shown)
     assert (told["name"], told["method"], told["n_components"]) == ("PCA", "pca", 2)
     assert (told["can_invert"], told["can_place"], told["why_not"]) == (True, True, "")
     assert (told["steps"], told["evidence"], told["n_unplaced"]) == ([], "none", 0)
     Y = np.random.default_rng(0).normal(size=(150, 2))
     Y[:7, 1] = np.nan
-    assert described(session.add_map("gaps", Y))["n_unplaced"] == 7
+    assert described_map(session.add_map("gaps", Y))["n_unplaced"] == 7
 
 
 def test_methods_are_all_of_the_catalog():
@@ -143,7 +142,7 @@ def test_a_labels_file_that_cannot_be_written(make_session, flowers, tmp_path):
     made = make_session(flowers, labels_file=tmp_path / "missing" / "labels.csv")
     told = []
     made.listen(lambda name, content: told.append(name))
-    with pytest.raises(OSError, match="labels.csv|missing"):
+    with pytest.raises(OSError, match=r"labels\.csv|missing"):
         made.label(np.arange(3), "group", "mine")
     assert told == ["labels"]
     assert "group" in made.data.own_labels
@@ -170,12 +169,12 @@ def test_a_pipeline_is_judged_by_what_its_method_got(make_session, flowers):
     session.judge_unasked = lambda shown: None
     add_map(session, "PCA", model)
     (shown,) = session.maps.values()
-    found = evidence_task(task_of(session, shown, "evidence"), Silent())
+    found = judge_map(task_of(session, shown, "evidence"), Silent())
     scaled = StandardScaler().fit_transform(flowers.X)
     expected = manifoldry.assess(scaled, model[-1].embedding_, random_state=0).metrics
     values = {each["name"]: each["value"] for each in found["metrics"]}
     assert values["trustworthiness"] == pytest.approx(float(expected["trustworthiness"]))
-    refits = stability_task(task_of(session, shown, "stability"), Silent())
+    refits = refit_map(task_of(session, shown, "stability"), Silent())
     direct = manifoldry.metrics.stability(manifoldry.PCA(2), scaled, n_resamples=5, random_state=0)
     assert refits["variability"] == pytest.approx(float(direct.variability))
 
@@ -187,7 +186,7 @@ def test_coordinates_of_data_with_gaps_can_be_judged(flowers):
     session = Session(data, "", [])
     try:
         shown = session.add_map("x", flowers.X[:, [0, 2]])
-        found = evidence_task(task_of(session, shown, "evidence"), Silent())
+        found = judge_map(task_of(session, shown, "evidence"), Silent())
         filled = np.where(np.isnan(gaps), np.nanmedian(gaps, axis=0), gaps)
         expected = manifoldry.assess(filled, flowers.X[:, [0, 2]], random_state=0).metrics
         values = {each["name"]: each["value"] for each in found["metrics"]}
@@ -229,7 +228,7 @@ def test_stability_comes_before_or_after_other_evidence(session, events):
     session._keep_evidence(shown, {"colors": {}, "stability": None})
     assert shown.evidence["stability"] == refits
     assert [name for name, _ in events] == ["map", "evidence"] * 3
-    assert described(shown)["evidence_colors"] == ["trustworthiness", "stability"]
+    assert described_map(shown)["evidence_colors"] == ["trustworthiness", "stability"]
     other = session.add_map("other", shown.embedding, shown.model)
     session._keep_stability(other, {"color": values, **refits})
     session._keep_evidence(other, {"colors": {}, "stability": None})

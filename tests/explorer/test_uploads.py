@@ -110,8 +110,8 @@ def test_unknown_endings_are_refused_and_drop_nothing(uploads, tmp_path, name):
     assert all(uploads.finished(each).exists() for each in kept)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".csv.gz", ".TXT.GZ", ".parquet", ".npy",
-                                    ".npz", ".feather"])  # fmt: skip
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".csv.gz", ".TXT.GZ", ".parquet",
+                                    ".npy", ".npz", ".feather"])  # fmt: skip
 def test_endings_that_are_kept(uploads, ending):
     made = uploads.receive(None, f"my.table{ending}", 0, 1, b"1")
     assert uploads.finished(made).name == f"rows{ending.lower()}"

@@ -6,6 +6,7 @@ import { lessMotion } from "./placement.ts";
 import type { Positions } from "./positions.ts";
 
 const WHOLE_MS = 8000; // the whole path, when it plays
+const CATCHES = 0.02; // part of the slider around the map itself, which a pointer would hardly hit
 const HELP = "Between two steps that were kept, positions are interpolated.";
 
 export class PathBar {
@@ -13,7 +14,7 @@ export class PathBar {
   private readonly play = button("▶", () => this.toggle(), { class: "play" });
   private readonly slider = element("input", {
     type: "range", min: 0, step: "any", title: HELP, "aria-label": "Step of the path",
-    oninput: () => this.moveTo(this.slider.valueAsNumber),
+    oninput: () => this.drag(this.slider.valueAsNumber),
     onkeydown: (event) => this.onKey(event),
   });
   private readonly label = element("output", {});
@@ -48,6 +49,12 @@ export class PathBar {
     this.label.textContent = text;
     this.play.textContent = this.frame ? "❚❚" : "▶";
     this.play.setAttribute("aria-label", this.frame ? "Pause" : "Play the path");
+  }
+
+  private drag(to: number): void {
+    const { own_step } = this.info;
+    this.moveTo(Math.abs(to - own_step) < CATCHES * this.last ? own_step : to);
+    this.show(); // also if nothing has changed, as the slider was moved
   }
 
   private moveTo(at: number): void {

@@ -52,7 +52,7 @@ async function placeFile(app: App, file: File, status: HTMLElement): Promise<voi
   status.replaceChildren(paragraph(`Uploading ${file.name}`), bar, buttons(cancel));
   try {
     const id = await upload.run((fraction) => (bar.value = fraction));
-    if (id === null) status.replaceChildren(paragraph("The upload was cancelled.", "faint"));
+    if (id === null) status.replaceChildren(paragraph("The upload was canceled.", "faint"));
     else await placeAndShow(app, { upload: id }, status);
   } catch (error) {
     status.replaceChildren(failure(error));

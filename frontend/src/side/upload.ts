@@ -4,28 +4,28 @@ import type { App } from "../app.ts";
 const PIECE = 1 << 20;
 
 export class Upload {
-  private cancelled = false;
+  private canceled = false;
 
   constructor(private readonly app: App, private readonly file: File) {}
 
   cancel(): void {
-    this.cancelled = true;
+    this.canceled = true;
   }
 
-  /** The identifier of the uploaded file, or null if it was cancelled. */
+  /** The identifier of the uploaded file, or null if it was canceled. */
   async run(progress: (fraction: number) => void): Promise<string | null> {
     this.check();
     const { name, size } = this.file;
     let id: string | null = null;
     for (let offset = 0; offset < size; ) {
-      if (this.cancelled) return null;
+      if (this.canceled) return null;
       const bytes = new Uint8Array(await this.file.slice(offset, offset + PIECE).arrayBuffer());
       const reply: { id: string; received: number } = await this.app.ask("upload", { id, name, offset, size, bytes });
       id = reply.id;
       offset += bytes.length;
       progress(offset / size);
     }
-    return this.cancelled ? null : id;
+    return this.canceled ? null : id;
   }
 
   private check(): void {

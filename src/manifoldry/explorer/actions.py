@@ -16,7 +16,7 @@ from manifoldry.explorer.selections import check_rows, distinguish, exported
 from manifoldry.explorer.session import (
     Message,
     Session,
-    described,
+    described_map,
     described_methods,
 )
 from manifoldry.methods.catalog import find_method
@@ -98,7 +98,7 @@ def start(session: Session, args: Arguments) -> Message:
         "image": None if image is None else {
             "shape": list(image.shape), "dark_ink": image.dark_ink, "low": low, "high": high,
         },
-        "maps": [described(each) for each in list(session.maps.values())],
+        "maps": [described_map(each) for each in list(session.maps.values())],
         "jobs": [job.described() for job in list(session.jobs.jobs.values())],
         "methods": described_methods(), "notes": session.notes,
         "upload_bytes": session.uploads.limits.most_bytes, "version": package_version(),
@@ -118,8 +118,8 @@ def coordinates(session: Session, args: Arguments) -> Message:
     if len(wanted) != 2 or not all(isinstance(each, int) for each in wanted):
         raise MessageError("the request has no two coordinates")
     found.show(wanted[0], wanted[1])
-    session.tell("map", described(found))
-    return described(found)
+    session.tell("map", described_map(found))
+    return described_map(found)
 
 
 def color(session: Session, args: Arguments) -> Message:
@@ -139,7 +139,7 @@ def rows(session: Session, args: Arguments) -> Message:
     return {"rows": row_facts(session.data, args.items("rows"))}
 
 
-def search(session: Session, args: Arguments) -> Message:
+def found_rows(session: Session, args: Arguments) -> Message:
     """Rows by name, number or label."""
     return session.search(args.text("text"))
 
@@ -213,14 +213,14 @@ def select(session: Session, args: Arguments) -> Message:
     return {}
 
 
-def fit(session: Session, args: Arguments) -> Message:
+def fit_map(session: Session, args: Arguments) -> Message:
     """Make another map."""
     method = find_method(args.text("method"))
     job = session.fit(method, args.texts("settings"), homotopy=args.flag("homotopy"))
     return job.described()
 
 
-def evidence(session: Session, args: Arguments) -> Message:
+def known_evidence(session: Session, args: Arguments) -> Message:
     """How far a map can be trusted, or the work that finds it out."""
     found = session.find_map(args.text("map"))
     if found.evidence is not None:
@@ -228,7 +228,7 @@ def evidence(session: Session, args: Arguments) -> Message:
     return {"evidence": None, "job": session.judge(found).described()}
 
 
-def stability(session: Session, args: Arguments) -> Message:
+def begin_refits(session: Session, args: Arguments) -> Message:
     """Refits that measure how far rows move."""
     return session.refit(session.find_map(args.text("map"))).described()
 
@@ -259,7 +259,7 @@ ACTIONS: dict[str, Callable[[Session, Arguments], Message]] = {
     "coordinates": coordinates,
     "color": color,
     "rows": rows,
-    "search": search,
+    "search": found_rows,
     "invert": invert,
     "upload": upload,
     "place": place,
@@ -267,9 +267,9 @@ ACTIONS: dict[str, Callable[[Session, Arguments], Message]] = {
     "label": label,
     "export": export,
     "select": select,
-    "fit": fit,
-    "evidence": evidence,
-    "stability": stability,
+    "fit": fit_map,
+    "evidence": known_evidence,
+    "stability": begin_refits,
     "cancel": cancel,
     "stop": stop,
     "remove": remove,

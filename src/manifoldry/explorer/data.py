@@ -36,8 +36,9 @@ class ImageStyle:
 
     def check(self, n_features: int) -> None:
         """Refuse a shape that rows do not have."""
-        if len(self.shape) not in (2, 3) or min(self.shape) < 1 or self.shape[2:] not in (
-            (), (3,), (4,),
+        whole = all(isinstance(each, int | np.integer) for each in self.shape)
+        if not whole or len(self.shape) not in (2, 3) or min(self.shape) < 1 or (
+            self.shape[2:] not in ((), (3,), (4,))
         ):  # fmt: skip
             raise ValueError(
                 f"image_shape={self.shape} must be (height, width), or (height, width, 3) for "
@@ -50,14 +51,14 @@ class ImageStyle:
             )
 
 
-class Moments(NamedTuple):
+class ColumnMoments(NamedTuple):
     """Mean, standard deviation and range of every column; missing values are left out."""
 
     mean: Array
     deviation: Array
     low: Array
     high: Array
-    count: Array  # of values that are not missing
+    n_known: Array  # values that are not missing
 
 
 @dataclass(eq=False)
@@ -152,7 +153,7 @@ class ExploredData:
         return np.asarray(values, dtype=np.result_type(values, np.float32))
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> ColumnMoments:
         """Of all rows, or of those that a model has restored."""
         low, high = np.full((2, self.n_features), np.nan)
         for block in self._blocks():
@@ -168,7 +169,7 @@ class ExploredData:
             squares += ((offsets / unit) ** 2).sum(axis=0)
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean**2, 0.0)
-        return Moments(mean * unit + shift, np.sqrt(variance) * unit, low, high, count)
+        return ColumnMoments(mean * unit + shift, np.sqrt(variance) * unit, low, high, count)
 
     def sums_of(self, chosen: IntArray) -> tuple[Array, Array]:
         """Of each column over some rows: sum of the differences from its mean, number of values."""

@@ -14,7 +14,7 @@ _MARGIN = 1.02  # the drawing is so much larger than the extent of the points
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Drawing:
     """An affine map from two coordinates to the square from -1 to 1 that is drawn.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -221,7 +221,7 @@ def explore(
     if X is None and not given:
         raise ValueError("there is nothing to explore; pass a fitted estimator, or data as X")
     notes: list[str] = []
-    image = None if image_shape is None else ImageStyle(tuple(image_shape), dark_ink)
+    image = None if image_shape is None else ImageStyle(_shape(image_shape), dark_ink)
     if X is None:
         data = data_of_maps(list(given.values()), labels, image)
     else:
@@ -238,12 +238,19 @@ def explore(
     return Explorer(session, height)
 
 
+def _shape(given: Any) -> tuple[Any, ...]:
+    """The shape of images, which is checked with the data."""
+    return tuple(given) if isinstance(given, Iterable) else (given,)
+
+
 def _named(maps: Any) -> dict[str, Any]:
     """The maps by name."""
     if maps is None:
         return {}
     if isinstance(maps, Mapping):
         return {str(name): each for name, each in maps.items()}
+    if isinstance(maps, Iterator):
+        maps = list(maps)
     several = isinstance(maps, Iterable) and not hasattr(maps, "fit") and not _is_array(maps)
     found: dict[str, Any] = {}
     for each in maps if several else [maps]:
@@ -257,7 +264,7 @@ def _is_array(maps: Any) -> bool:
     """Whether it is one map, not a list of several."""
     if hasattr(maps, "__array__") or hasattr(maps, "columns"):
         return True
-    return isinstance(maps, tuple) or np.ndim(maps[0]) == 1
+    return len(maps) > 0 and np.ndim(maps[0]) == 1
 
 
 def title_of(model: Any) -> str:
@@ -311,9 +318,9 @@ def data_of_maps(maps: list[Any], labels: Any, image: ImageStyle | None = None) 
 def restored_rows(model: Any) -> Any:
     """What the inverse of a model gives for some of its rows; None without an inverse."""
     steps, last = divided(model)
-    if not hasattr(last, "inverse_transform") or getattr(last, "inverse_", True) is None:
+    Y = getattr(last, "embedding_", None)
+    if Y is None or not ExploredMap("", "", Y, last, steps).can_invert:
         return None
-    Y = last.embedding_
     rows = np.flatnonzero(np.isfinite(Y).all(axis=1))
     rows = rows[sample_rows(len(rows), _RESTORED, 0)]
     return np.asarray(undone(steps, last.inverse_transform(Y[rows])))
@@ -335,7 +342,7 @@ def _note_other_rows(session: Session, shown: ExploredMap) -> None:
     if not shown.can_place or _takes_pairs(shown.model):
         return
     rows = sample_rows(session.data.n, _COMPARED, 0)
-    X: Any = session.data.table.X
+    X: Any = session.data.table.X if shown.steps else session.data.filled
     away = np.linalg.norm(shown.place(X[rows])[0] - shown.drawn[rows], axis=1)
     if np.nanmedian(away) > _ELSEWHERE:
         session.notes.append(

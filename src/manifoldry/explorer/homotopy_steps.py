@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from manifoldry.explorer.drawing import Frame, plane
+from manifoldry.explorer.drawing import Drawing, plane
 from manifoldry.util.typing import Array
 
 _SYMBOLS = {"TSNE": "1 / exaggeration"}  # all others have the λ of their literature
@@ -72,7 +72,7 @@ class HomotopySteps:
         for each in range(self.own + toward, step + toward, toward):
             if each not in self._drawn:
                 points = plane(np.asarray(self.embeddings[each]), shown)
-                frame = Frame.around(points, self._drawn[each - toward])
+                frame = Drawing.around(points, self._drawn[each - toward])
                 self._drawn[each] = frame.drawn(points).astype(np.float32)
         return self._drawn[step]
 

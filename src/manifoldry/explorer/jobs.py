@@ -75,7 +75,7 @@ class Job:
     @property
     def is_over(self) -> bool:
         """Whether it has ended, in whatever way."""
-        return self.state in ("done", "failed", "cancelled")
+        return self.state in ("done", "failed", "canceled")
 
 
 class JobQueue:
@@ -124,7 +124,7 @@ class JobQueue:
             if job.is_over:
                 return
             runs = job.state == "running"
-            job.state, job.status = "cancelled", "cancelled"
+            job.state, job.status = "canceled", "canceled"
             if job.process is not None:
                 job.process.kill()
         if not runs:
@@ -175,25 +175,27 @@ class JobQueue:
             self.tell(job)
 
     def _end(self, job: Job, state: str, status: str) -> None:
-        """A cancelled job stays cancelled, whatever came of it."""
+        """A canceled job stays canceled, whatever came of it."""
         with self._lock:
             job.process = None
-            if job.state != "cancelled":
+            if job.state != "canceled":
                 job.state, job.status = state, status
                 job.fraction = 1.0 if state == "done" else job.fraction
 
     def _result(self, job: Job) -> Message | None:
-        """What the worker returns; None if the job was cancelled."""
+        """What the worker returns; None if the job was canceled."""
         task = job.task()
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", "manifoldry.explorer.worker"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
             )  # fmt: skip
+            assert process.stdin is not None
+            assert process.stdout is not None
             with process:
                 with self._lock:
                     job.process = process
-                    if job.state == "cancelled":  # before there was a process to end
+                    if job.state == "canceled":  # before there was a process to end
                         process.kill()
                 try:
                     write_frame(process.stdin, task)
@@ -202,7 +204,7 @@ class JobQueue:
                     return self._followed(job, process.stdout)
                 except (BrokenPipeError, EOFError):
                     code = process.wait()
-                    if job.state == "cancelled":
+                    if job.state == "canceled":
                         return None
                     raise RuntimeError(_reason(code, errors)) from None
 

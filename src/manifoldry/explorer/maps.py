@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 from sklearn.impute import SimpleImputer
 
 from manifoldry.exceptions import NoveltyWarning, ignoring
-from manifoldry.explorer.drawing import Frame, plane
+from manifoldry.explorer.drawing import Drawing, plane
 from manifoldry.explorer.homotopy_steps import HomotopySteps
 from manifoldry.extension.far_rows import FAR
 from manifoldry.extension.relative_distance import DistanceOnMap
@@ -22,7 +22,7 @@ from manifoldry.util.typing import Array, IntArray
 _NEAR_THE_EDGE = 1.5  # between the typical distance of 1 and that of a position off the map
 
 
-class Reconstruction(NamedTuple):
+class Restored(NamedTuple):
     """Data at positions of a map, how far these are from it, and the nearest row of each."""
 
     data: Array
@@ -73,9 +73,9 @@ class ExploredMap:
             self.shown = (0, 0)
 
     @cached_property
-    def frame(self) -> Frame:
+    def frame(self) -> Drawing:
         """From the coordinates that are shown to the drawing."""
-        return Frame.around(plane(self.embedding, self.shown), self.reference)
+        return Drawing.around(plane(self.embedding, self.shown), self.reference)
 
     @cached_property
     def drawn(self) -> Array:
@@ -155,7 +155,7 @@ class ExploredMap:
         novelty = np.asarray(self.model.novelty(rows)) if hasattr(self.model, "novelty") else None
         return self.frame.drawn(plane(embedding, self.shown)).astype(np.float32), novelty
 
-    def invert(self, at: Array) -> Reconstruction:
+    def invert(self, at: Array) -> Restored:
         """Data at positions of the drawing.
 
         Coordinates that are not shown are those of the row that is drawn nearest.
@@ -169,7 +169,7 @@ class ExploredMap:
             distance = self._distance.of(Z, requested=True)
             data = undone(self.steps, self.model.inverse_transform(Z))
         assert distance is not None
-        return Reconstruction(data, distance, nearest)
+        return Restored(data, distance, nearest)
 
     def _nearest(self, at: Array) -> IntArray:
         rows, tree = self._tree

@@ -62,8 +62,8 @@ def assemble(header: Any, buffers: Sequence[Any], nested: int = 0) -> Any:
     if "$array" not in header:
         return {key: assemble(item, buffers, nested + 1) for key, item in header.items()}
     place, name = header["$array"], header.get("dtype")
-    known = isinstance(name, str) and name in _TYPES and isinstance(place, int)
-    if not (known and 0 <= place < len(buffers)):
+    there = isinstance(place, int) and 0 <= place < len(buffers)
+    if not (there and isinstance(name, str) and name in _TYPES):
         raise MessageError("an array of the message is not there, or of an unknown type")
     try:
         return np.frombuffer(buffers[place], dtype=_TYPES[name])

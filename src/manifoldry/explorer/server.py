@@ -22,6 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from manifoldry.explorer.actions import answer
 from manifoldry.explorer.messages import MessageError, pack, unpack
 from manifoldry.explorer.session import Session
+from manifoldry.util.text import error_text
 
 REFUSED = 4403  # the page then says that its link is of no use any more
 MOST_FRAME_BYTES = 16 * 2**20  # of one message from a page, which sends files in parts of 1 MB
@@ -48,7 +49,7 @@ def explorer_app(session: Session, token: str) -> Starlette:
     def refusal(connection: HTTPConnection) -> str:
         """Why a request is refused; empty if it is not."""
         host = connection.headers.get("host", "")
-        if urlsplit(f"//{host}").hostname not in _LOOPBACK:
+        if _name(host) not in _LOOPBACK:
             return "The explorer answers only to addresses of this machine."
         origin = connection.headers.get("origin")
         if origin is not None and origin != f"http://{host}":
@@ -87,11 +88,19 @@ def explorer_app(session: Session, token: str) -> Starlette:
     return Starlette(
         routes=[
             Route("/", page),
-            Route("/{name}", static),
+            Route("/{name:path}", static),
             WebSocketRoute("/socket", socket),
         ],
         exception_handlers={Exception: _failed},
     )
+
+
+def _name(host: str) -> str | None:
+    """The name of a host without its port; None if there is none."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:  # such as a bracket that is not closed
+        return None
 
 
 def _static_text(name: str) -> str:
@@ -110,6 +119,7 @@ class _Page:
         self.loop = asyncio.get_running_loop()
         self.outgoing: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
         self.answering: set[asyncio.Task[None]] = set()
+        self.closing = False
 
     async def serve(self) -> None:
         """Until the page is closed."""
@@ -135,13 +145,17 @@ class _Page:
             except MessageError:
                 await self.websocket.close(1003)
                 return
-            task = asyncio.create_task(self._answer(message))
-            self.answering.add(task)
-            task.add_done_callback(self.answering.discard)
+            self._keep(asyncio.create_task(self._answer(message)))
 
     async def _answer(self, message: Any) -> None:
-        frame = await asyncio.to_thread(lambda: pack(answer(self.session, message, hosted="page")))
-        await self.outgoing.put(frame)
+        await self.outgoing.put(await asyncio.to_thread(self._reply, message))
+
+    def _reply(self, message: Any) -> bytes:
+        reply = answer(self.session, message, hosted="page")
+        try:
+            return pack(reply)
+        except Exception as error:  # otherwise the page would wait for ever
+            return pack({"id": reply["id"], "error": error_text(error)})
 
     async def _send_all(self) -> None:
         while True:
@@ -157,6 +171,11 @@ class _Page:
         try:
             self.outgoing.put_nowait(frame)
         except asyncio.QueueFull:  # it would miss events, so it has to begin anew
-            closing = asyncio.create_task(self.websocket.close(1013))
-            self.answering.add(closing)
-            closing.add_done_callback(self.answering.discard)
+            if not self.closing:
+                self.closing = True
+                self._keep(asyncio.create_task(self.websocket.close(1013)))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Hold a task until it has ended."""
+        self.answering.add(task)
+        task.add_done_callback(self.answering.discard)

@@ -20,6 +20,7 @@ from manifoldry.io.extras import optional_module
 
 HOST = "127.0.0.1"
 FIRST_PORT = 7321
+_HIGHEST = 65_535
 _TRIED = 20  # ports after the first that are tried if none was asked for
 
 
@@ -46,6 +47,8 @@ class Address:
     def bound(cls, port: int | None) -> Address:
         """An address at a port, 0 for any; by default the first free one from 7321."""
         if port is not None:
+            if not 0 <= port <= _HIGHEST:
+                raise ValueError(f"port={port} must be 0 to {_HIGHEST}; pass 0 for any")
             return cls(_bound(port), secrets.token_urlsafe(24))
         for each in range(FIRST_PORT, FIRST_PORT + _TRIED):
             try:
@@ -109,6 +112,8 @@ def serve(
     app = explorer_app(session, address.token)
     config = uvicorn.Config(
         app, log_level="error", access_log=False, ws="auto", ws_max_size=MOST_FRAME_BYTES,
+        ws_per_message_deflate=False,  # nothing leaves this machine
+
         timeout_graceful_shutdown=2, lifespan="off", server_header=False,
     )  # fmt: skip
     server = _announcing(uvicorn)(config, ready, session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 import tempfile
@@ -16,7 +17,7 @@ from scipy import sparse
 
 from manifoldry.explorer.colors import label_kind
 from manifoldry.explorer.data import ExploredData
-from manifoldry.explorer.drawing import Frame, plane
+from manifoldry.explorer.drawing import Drawing, plane
 from manifoldry.explorer.jobs import Job, JobQueue
 from manifoldry.explorer.labels_file import COLUMNS, LabelsFile
 from manifoldry.explorer.maps import ExploredMap
@@ -88,7 +89,12 @@ class Session:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call a function with the name and content of every event; returns what ends it."""
         self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+
+        def forget() -> None:
+            with contextlib.suppress(ValueError):  # it is forgotten already
+                self._listeners.remove(listener)
+
+        return forget
 
     def tell(self, event: str, content: Message) -> None:
         """Tell all pages something."""
@@ -101,7 +107,7 @@ class Session:
     def _tell_preview(self, job: Job, Y: Array) -> None:
         points = plane(Y.reshape(self.data.n, -1), (0, 1))
         if np.isfinite(points).all(axis=1).any():
-            drawn = Frame.around(points, self.reference).drawn(points)
+            drawn = Drawing.around(points, self.reference).drawn(points)
             self.tell("preview", {"job": job.id, "xy": drawn.astype(np.float32)})
 
     def tell_labels(self) -> None:
@@ -152,7 +158,7 @@ class Session:
             made = ExploredMap(secrets.token_hex(4), self._unused(name), Y, model, steps, method,
                                self.reference, fitted_here)  # fmt: skip
             self.maps[made.id] = made
-        self.tell("map", described(made))
+        self.tell("map", described_map(made))
         return made
 
     def _unused(self, name: str) -> str:
@@ -262,7 +268,7 @@ class Session:
         self._tell_evidence(shown)
 
     def _tell_evidence(self, shown: ExploredMap) -> None:
-        self.tell("map", described(shown))
+        self.tell("map", described_map(shown))
         if shown.evidence is not None:
             self.tell("evidence", shown.evidence)
 
@@ -323,11 +329,13 @@ class Session:
 
     def close(self) -> None:
         """End all work and delete all files."""
-        self.jobs.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.jobs.close()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def described(shown: ExploredMap) -> Message:
+def described_map(shown: ExploredMap) -> Message:
     """What the page knows of a map."""
     homotopy = shown.homotopy
     steps = [] if homotopy is None else zip(homotopy.labels(), homotopy.parameters, strict=True)

@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 from manifoldry.explorer.actions import answer
-from manifoldry.explorer.messages import assemble, dismantle
+from manifoldry.explorer.messages import MessageError, assemble, dismantle
 from manifoldry.explorer.session import Session
 from manifoldry.io.extras import optional_module
 
@@ -22,13 +22,18 @@ def explorer_widget(session: Session, height: int) -> Any:
 
         _esm = (static / "explorer.js").read_text("utf-8")
         _css = (static / "style.css").read_text("utf-8")
-        height = traitlets.Int(height).tag(sync=True)
+        height = traitlets.Int(640).tag(sync=True)
         n_selected = traitlets.Int(0).tag(sync=True)
 
         def __init__(self) -> None:
-            super().__init__()
+            super().__init__(height=height)
             self.on_msg(self._on_message)
-            session.listen(self._on_event)
+            self._forget = session.listen(self._on_event)
+
+        def close(self) -> None:
+            """Take it away from the notebook."""
+            self._forget()
+            super().close()
 
         @property
         def selection(self) -> Any:
@@ -36,13 +41,19 @@ def explorer_widget(session: Session, height: int) -> Any:
             return session.selection
 
         def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
-            request = assemble(content.get("message"), buffers)
+            sent = content if isinstance(content, dict) else {}
+            try:
+                request = assemble(sent.get("message"), buffers)
+            except MessageError:
+                request = None  # which is answered with an error
             header, arrays = dismantle(answer(session, request, hosted="notebook"))
-            self.send({"view": content.get("view"), "message": header}, arrays)
+            self.send({"view": sent.get("view"), "message": header}, arrays)
             self.n_selected = len(session.selection)
 
         def _on_event(self, name: str, event: dict[str, Any]) -> None:
             header, arrays = dismantle({"event": name, "with": event})
             self.send({"message": header}, arrays)
+            if name == "select":
+                self.n_selected = len(session.selection)
 
     return ExplorerWidget()

@@ -63,9 +63,9 @@ class Reporter:
         return self.stopping.is_set()
 
 
-def fit(task: Message, reporter: Reporter) -> Message:
+def fit_method(task: Message, reporter: Reporter) -> Message:
     """Fit a method by name; the model is written to a file."""
-    X = read_data(task["data"])
+    X = load_data(task["data"])
     notes: list[str] = []
     method = find_method(task["method"])
     estimator = method.estimator(task["n_components"], task["seed"], task["n_jobs"])
@@ -95,26 +95,26 @@ def checked_settings(estimator: Any, settings: dict[str, str]) -> dict[str, Any]
     return {name: parsed_value(text) for name, text in settings.items()}
 
 
-def evidence(task: Message, reporter: Reporter) -> Message:
+def judge_map(task: Message, reporter: Reporter) -> Message:
     """Metrics of a map, also of each row."""
     from manifoldry.explorer.evidence import evidence_of
 
-    X = read_data(task["data"])
+    X = load_data(task["data"])
     model = None if task["model"] is None else load(task["model"])
     embedding = np.load(task["embedding"], mmap_mode="r")
     return evidence_of(X, model, embedding, task, reporter.progress)
 
 
-def stability(task: Message, reporter: Reporter) -> Message:
+def refit_map(task: Message, reporter: Reporter) -> Message:
     """How far rows move if the method is fitted again to parts of the data."""
     from manifoldry.explorer.evidence import stability_of
 
-    X, model = read_data(task["data"]), load(task["model"])
+    X, model = load_data(task["data"]), load(task["model"])
     embedding = np.load(task["embedding"], mmap_mode="r")
     return stability_of(X, clone(model), embedding, task)
 
 
-def read_data(path: str) -> Any:
+def load_data(path: str) -> Any:
     """The data of a task: an array that is mapped into memory, or a sparse one."""
     if Path(path).suffix == ".npz":
         return sparse.load_npz(path)
@@ -122,9 +122,9 @@ def read_data(path: str) -> Any:
 
 
 TASKS: dict[str, Callable[[Message, Reporter], Message]] = {
-    "fit": fit,
-    "evidence": evidence,
-    "stability": stability,
+    "fit": fit_method,
+    "evidence": judge_map,
+    "stability": refit_map,
 }
 
 
@@ -136,7 +136,7 @@ def _listen(stream: IO[bytes], reporter: Reporter) -> None:
         os._exit(1)
 
 
-def main() -> None:
+def run_task() -> None:
     """Do the task on standard input."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what is printed by others does not mix with messages
@@ -153,4 +153,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_task()
