@@ -21,6 +21,7 @@ export interface MapInfo {
   own_step: number; // the one that is the map itself, often the last
   can_invert: boolean;
   can_place: boolean;
+  can_save: boolean; // whether it has a model
   why_not: string; // why it cannot do these two; empty if it can
   evidence: "none" | "ready"; // whether metrics are known
   evidence_colors: string[]; // names for ask("color", {by: "evidence", ...})
@@ -188,6 +189,7 @@ export interface Requests {
   stability: [{ map: string }, JobInfo];
   cancel: [{ job: string }, JobInfo]; // ends it; its map is lost
   stop: [{ job: string }, JobInfo]; // ends it early; its map so far is kept
+  keep: [{ map: string }, { name: string; bytes: Uint8Array }]; // the model as a file
   remove: [{ map: string }, Record<string, never>];
 }
 

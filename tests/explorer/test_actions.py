@@ -38,6 +38,7 @@ RIGHT = {
     "stability": {"map": "map"},
     "cancel": {"job": "job"},
     "stop": {"job": "job"},
+    "keep": {"map": "map"},
     "remove": {"map": "map"},
 }
 

@@ -1,5 +1,7 @@
 """What the pages of one explorer share."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -233,3 +235,27 @@ def test_stability_comes_before_or_after_other_evidence(session, events):
     session._keep_stability(other, {"color": values, **refits})
     session._keep_evidence(other, {"colors": {}, "stability": None})
     assert other.evidence["stability"] == refits
+
+
+def test_a_model_file_from_the_page_opens_the_same_map(tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 5)) * [1, 1, 1, 1, 1e4] + [0, 0, 0, 0, 7e4]
+    table = Table(X, names=("a", "b", "c", "d", "e"))
+    data = explored_data(table, [])
+    session = Session(data, "data", [], source=Path("flowers.csv"))
+    try:
+        assert [type(step).__name__ for step in data.steps] == ["StandardScaler"]
+        model = manifoldry.PCA(2).fit(data.prepared)
+        shown = session.add_map("PCA", model.embedding_, model, steps=data.steps, method="pca")
+        name, content = session.model_to_keep(shown)
+        (tmp_path / name).write_bytes(content)
+        loaded = manifoldry.load(tmp_path / name)
+        np.testing.assert_allclose(loaded.transform(X + 0.5), model.transform(
+            data.steps[0].transform(X + 0.5)))  # fmt: skip
+        training = manifoldry.read_info(tmp_path / name).training
+        assert training["input"] == "flowers.csv"
+        assert training["feature_names"] == ["a", "b", "c", "d", "e"]
+        assert not list(session.folder.glob("*.model"))
+        with pytest.raises(ValueError, match="pass a fitted estimator"):
+            session.model_to_keep(session.add_map("bare", X[:, :2]))
+    finally:
+        session.close()

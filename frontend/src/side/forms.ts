@@ -68,3 +68,10 @@ function capped(texts: string[], most: number): string[] {
 export function listOf(texts: string[], most = 12): HTMLUListElement {
   return element("ul", {}, ...capped(texts, most).map((text) => element("li", {}, text)));
 }
+
+/** Lets the browser save bytes as a file. */
+export function saveFile(name: string, bytes: Uint8Array): void {
+  const address = URL.createObjectURL(new Blob([bytes as Uint8Array<ArrayBuffer>]));
+  element("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000); // the download has begun by then
+}

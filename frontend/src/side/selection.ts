@@ -3,7 +3,7 @@ import type { App } from "../app.ts";
 import { NO_ROWS, onAny } from "../app.ts";
 import { afterPause, button, counted, element } from "../dom.ts";
 import { differences } from "./differences.ts";
-import { buttons, failure, field, paragraph, suggestingInput } from "./forms.ts";
+import { buttons, failure, field, paragraph, saveFile, suggestingInput } from "./forms.ts";
 import { panel, whileOpen } from "./panel.ts";
 import { newest } from "./requests.ts";
 
@@ -82,9 +82,7 @@ function others(rows: Uint32Array, n: number): Uint32Array {
 /** Saves the rows as a file; returns what was left out of it. */
 async function download(app: App): Promise<string> {
   const { name, text, note } = await app.ask("export", { rows: app.selection.value });
-  const address = URL.createObjectURL(new Blob([text as Uint8Array<ArrayBuffer>], { type: "text/plain" }));
-  element("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000); // the download has begun by then
+  saveFile(name, text);
   return note;
 }
 

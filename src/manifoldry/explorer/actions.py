@@ -247,6 +247,12 @@ def stop(session: Session, args: Arguments) -> Message:
     return job.described()
 
 
+def keep_model(session: Session, args: Arguments) -> Message:
+    """The model of a map as a file."""
+    name, content = session.model_to_keep(session.find_map(args.text("map")))
+    return {"name": name, "bytes": np.frombuffer(content, dtype=np.uint8)}
+
+
 def remove(session: Session, args: Arguments) -> Message:
     """Take a map away."""
     session.remove_map(args.text("map"))
@@ -272,5 +278,6 @@ ACTIONS: dict[str, Callable[[Session, Arguments], Message]] = {
     "stability": begin_refits,
     "cancel": cancel,
     "stop": stop,
+    "keep": keep_model,
     "remove": remove,
 }

@@ -111,6 +111,11 @@ class ExploredMap:
         return self.homotopy.drawn(step, self.drawn, self.shown)
 
     @property
+    def key(self) -> str:
+        """Name of columns and files."""
+        return (self.method or self.name).lower().replace("-", "_").replace(" ", "_")
+
+    @property
     def can_place(self) -> bool:
         """Whether new rows get positions."""
         return hasattr(self.model, "transform")

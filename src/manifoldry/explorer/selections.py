@@ -121,8 +121,7 @@ def exported(data: ExploredData, maps: list[ExploredMap], rows: IntArray) -> tup
     names: list[str] = []
     columns = [np.empty((len(rows), 0))]
     for each in maps:
-        key = (each.method or each.name).replace("-", "_").replace(" ", "_")
-        names += [f"{key}{j}" for j in range(each.embedding.shape[1])]
+        names += [f"{each.key}{j}" for j in range(each.embedding.shape[1])]
         columns.append(each.embedding[rows].astype(np.float64))
     note = ""
     if data.has_data and data.n_features * len(rows) <= _MOST_CELLS:

@@ -27,6 +27,7 @@ from manifoldry.util.text import error_text
 REFUSED = 4403  # the page then says that its link is of no use any more
 MOST_FRAME_BYTES = 16 * 2**20  # of one message from a page, which sends files in parts of 1 MB
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_MOST_ANSWERED = 16  # requests of a page at the same time; further ones are read later
 _MOST_WAITING = 256  # events that a page has not read yet; then it is too slow, and is let go
 _HEADERS = {
     "Content-Security-Policy": (
@@ -146,6 +147,8 @@ class _Page:
                 await self.websocket.close(1003)
                 return
             self._keep(asyncio.create_task(self._answer(message)))
+            if len(self.answering) >= _MOST_ANSWERED:
+                await asyncio.wait(self.answering, return_when=asyncio.FIRST_COMPLETED)
 
     async def _answer(self, message: Any) -> None:
         await self.outgoing.put(await asyncio.to_thread(self._reply, message))

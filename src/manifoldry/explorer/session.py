@@ -27,7 +27,7 @@ from manifoldry.io import Table, UnsavableError, load, save
 from manifoldry.io.table import class_labels
 from manifoldry.methods.catalog import METHODS, Method
 from manifoldry.methods.choice import metric_of
-from manifoldry.methods.fitted_steps import prepared
+from manifoldry.methods.fitted_steps import joined, prepared
 from manifoldry.plotting.point_labels import missing_entries
 from manifoldry.util.typing import Array, IntArray
 
@@ -35,6 +35,7 @@ Message = dict[str, Any]
 Listener = Callable[[str, Message], None]
 _JUDGED_UNASKED = 20_000  # rows up to which the evidence of every map is computed at once
 _N_REFITS = 5
+_MOST_DOWNLOADED = 500_000_000  # bytes of a model file
 NO_DATA = "The data are not here, only the map; start the explorer with both."
 
 
@@ -53,6 +54,8 @@ class Session:
         Seed of methods and samples.
     n_jobs : int, optional
         Number of threads of methods.
+    source : Path, optional
+        The file of the data, which model files name.
     labels_file : Path, optional
         Where labels that are made on the page are kept.
     limits : UploadLimits
@@ -67,11 +70,13 @@ class Session:
         *,
         seed: int = 0,
         n_jobs: int | None = None,
+        source: Path | None = None,
         labels_file: Path | None = None,
         limits: UploadLimits | None = None,
     ) -> None:
         self.data, self.title, self.notes = data, title, notes
         self.seed, self.n_jobs = seed, n_jobs
+        self.source = source
         self.maps: dict[str, ExploredMap] = {}
         self.selection: IntArray = np.empty(0, dtype=np.intp)
         self.search = RowSearch(data)
@@ -292,6 +297,28 @@ class Session:
             return None
         return str(path) if path.exists() else None
 
+    def model_to_keep(self, shown: ExploredMap) -> tuple[str, bytes]:
+        """Name and content of a model file like those of `embed`, with the steps before it."""
+        if shown.model is None:
+            raise ValueError(shown.why_not)
+        name = shown.key
+        path = self.folder / f"{shown.id}-{name}.model"
+        facts: Message = {"method": name}
+        if self.data.table.names is not None:
+            facts["feature_names"] = list(self.data.table.names)
+        if self.source is not None:
+            facts["input"] = str(self.source)
+        steps = [(f"step{j + 1}", step) for j, step in enumerate(shown.steps)]
+        save(joined(steps, name, shown.model), path, facts=facts)
+        if path.stat().st_size > _MOST_DOWNLOADED:
+            raise ValueError(
+                f"the model has {path.stat().st_size / 1e6:.0f} MB, too many to download from a "
+                f"page; make it with manifoldry embed --method {shown.method}"
+            )
+        content = path.read_bytes()
+        path.unlink()
+        return f"{name}.model", content
+
     def _saved(self, kind: str, name: str, X: Any) -> Path:
         """An array as a file, written once."""
         with self._lock:
@@ -344,7 +371,8 @@ def described_map(shown: ExploredMap) -> Message:
         "n_components": int(shown.embedding.shape[1]), "shown": list(shown.shown),
         "redrawn": shown.redrawn, "steps": [{"label": t, "parameter": p} for t, p in steps],
         "own_step": 0 if homotopy is None else homotopy.own,
-        "can_invert": shown.can_invert, "can_place": shown.can_place, "why_not": shown.why_not,
+        "can_invert": shown.can_invert, "can_place": shown.can_place,
+        "can_save": shown.model is not None, "why_not": shown.why_not,
         "evidence": "none" if shown.evidence is None else "ready",
         "evidence_colors": list(shown.colors),
         "n_unplaced": int(np.isnan(shown.drawn[:, 0]).sum()),
