@@ -1,0 +1,301 @@
+"""The widget in a real JupyterLab and a real marimo; by hand: make test-notebook."""
+
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import numpy as np
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-notebook")
+pytest.importorskip("jupyterlab", reason="needs JupyterLab: make test-notebook")
+pytest.importorskip("marimo", reason="needs marimo: make test-notebook")
+from explorer_driver import ExplorerPage, until  # noqa: E402
+
+pytestmark = pytest.mark.slow
+LONG = 25  # seconds until a kernel has imported everything, on a machine that is busy
+
+SETUP = """\
+import numpy as np
+import manifoldry
+from sklearn.datasets import load_digits
+X, y = load_digits(return_X_y=True)
+X, y = X[:200], y[:200]
+model = manifoldry.PCA(2).fit(X)
+explorer = manifoldry.explore(model, X, y, image_shape=(8, 8), dark_ink=True, height=520)
+"""
+
+
+class NotebookPage(ExplorerPage):
+    """An explorer that is a widget of a larger page."""
+
+    def _on_socket(self, socket):
+        pass  # messages are those of the notebook
+
+    def js(self, expression, argument=None):
+        return self.root.evaluate(
+            "(root, argument) => { const { app, positions, place, frames } = root.manifoldry;"
+            f" return ({expression}); }}",
+            argument,
+        )
+
+    @property
+    def root(self):
+        return self.page.locator(".manifoldry[data-hosted='notebook']")
+
+    def wait_until_drawn(self):
+        self.page.locator(".manifoldry[data-hosted='notebook'][data-ready]").wait_for(timeout=1000 * LONG)
+
+    def lasso_left(self):
+        """Select what is in the left part of the map; returns these rows."""
+        self.root.scroll_into_view_if_needed()
+        self.choose_tool("Lasso")
+        box = self.plot("PCA").bounding_box()
+        places = self.pixels("PCA")
+        middle = np.round(np.median(places[:, 0])) + 0.3
+        x, y = [box["x"] + 4, middle], [box["y"] + 4, box["y"] + box["height"] - 4]
+        self.drag([(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])])
+        return self.selection()
+
+
+def free_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+def answers(address):
+    try:
+        with urllib.request.urlopen(address, timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def notebook_server(tmp_path):
+    """Function that starts a notebook server and waits until it answers."""
+    started = []
+
+    def start(*command, address):
+        log = (tmp_path / "server.log").open("w")
+        home = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR",
+                "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}  # fmt: skip
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], cwd=tmp_path, stdout=log, stderr=log,
+            env=os.environ | home,
+        )  # fmt: skip
+        started.append(process)
+        until(lambda: answers(address) or process.poll() is not None, "the server answers", LONG)
+        assert process.poll() is None, (tmp_path / "server.log").read_text()
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(30)
+
+
+def code_cell(source):
+    return {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None,
+            "id": secrets.token_hex(4)}  # fmt: skip
+
+
+@pytest.fixture
+def lab(notebook_server, browser, tmp_path):
+    """A notebook in JupyterLab whose first cell shows the explorer; function that runs code in it."""
+    cells = [code_cell(SETUP + "explorer"), *[code_cell("") for _ in range(6)]]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    content = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "maps.ipynb").write_text(json.dumps(content))
+    port, token = free_port(), secrets.token_hex(16)
+    notebook_server(
+        "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={tmp_path}",
+        "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        address=f"http://127.0.0.1:{port}/api",
+    )  # fmt: skip
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = NotebookPage(context)
+    page.page.set_default_timeout(1000 * LONG)
+    page.page.goto(f"http://127.0.0.1:{port}/lab/tree/maps.ipynb?token={token}")
+    cells = page.page.locator(".jp-Notebook .jp-CodeCell")
+    cells.first.wait_for()
+    page.page.locator(".jp-Toolbar-kernelStatus, [data-jp-item-name='executionProgress']").first.wait_for()
+    run = LabCells(page.page, cells)
+    run.first()
+    try: page.wait_until_drawn()
+    finally:
+        page.page.screenshot(path='/tmp/bt/lab.png'); print(page.errors[:10])
+    yield page, run
+    context.close()
+
+
+class LabCells:
+    """Runs code in the cells of a notebook, one after the other."""
+
+    def __init__(self, page, cells):
+        self.page, self.cells, self.used = page, cells, 0
+
+    def first(self):
+        self._focused(0).press("Shift+Enter")
+
+    def _focused(self, number):
+        editor = self.cells.nth(number).locator(".cm-content")
+        editor.scroll_into_view_if_needed()
+        editor.click()
+        return editor
+
+    def __call__(self, code):
+        """What a cell prints."""
+        self.used += 1
+        cell, editor = self.cells.nth(self.used), self._focused(self.used)
+        editor.fill(code)
+        editor.press("Shift+Enter")
+        output = cell.locator(".jp-OutputArea-output")
+        until(lambda: re.search(r"\[\d+\]", cell.locator(".jp-InputPrompt").inner_text()), "the cell has run", LONG)
+        return output.first.inner_text() if output.count() else ""
+
+
+def test_widget_in_jupyterlab(lab):
+    page, run = lab
+    assert page.js("[app.start.n, app.start.hosted]") == [200, "notebook"]
+    assert list(page.maps()) == ["PCA"]
+    # It draws: there are colored pixels where the rows are.
+    page.toggle("Class names", on=False)
+    x, y = np.floor(page.pixels("PCA")).astype(int).T
+    assert (page.picture()[y, x] < 250).any(axis=1).mean() > 0.95
+    page.shot("jupyterlab")
+
+    # A lasso sets explorer.selection.
+    rows = page.lasso_left()
+    assert 50 < len(rows) < 150
+    page.shot("jupyterlab-lasso")
+    assert json.loads(run("print(explorer.selection.tolist())")) == rows
+
+    # Python selects.
+    run("explorer.select([3, 5, 150])")
+    until(lambda: page.selection() == [3, 5, 150], "the selection of Python is shown", LONG)
+    assert "3 rows of 200 selected" in page.panel("Selection").inner_text()
+
+    # A label is in Python, too.
+    panel = page.panel("Selection")
+    panel.get_by_label("Column").fill("group")
+    panel.get_by_label("Value").fill("a")
+    panel.get_by_role("button", name="Label", exact=True).click()
+    until(lambda: "3 rows labeled" in panel.inner_text(), "it is labeled")
+    found = run("print([i for i, each in enumerate(explorer.labels['group']) if each == 'a'])")
+    assert json.loads(found) == [3, 5, 150]
+
+    # A map that is fitted in the background appears, and Python has its model.
+    page.root.scroll_into_view_if_needed()
+    form = page.panel("Maps and work").locator("form", has_text="Add a map")
+    form.get_by_label("Method").select_option("isomap")
+    form.get_by_role("button", name="Fit").click()
+    until(lambda: page.plot("Isomap").count() == 1, "the map is there", LONG)
+    page.shot("jupyterlab-two-maps")
+    assert run("print(type(explorer.models['Isomap']).__name__)").strip() == "Isomap"
+
+    # The reconstruction goes through the kernel.
+    page.choose_tool("Probe")
+    page.plot("PCA").click()
+    reconstruction = page.panel("Reconstruction")
+    reconstruction.get_by_role("img", name="image of 8 × 8 pixels").first.wait_for()
+
+    # The keys of the notebook are not taken for those of a map, and the other way round.
+    page.plot("PCA").focus()
+    page.page.keyboard.press("d")
+    page.page.keyboard.press("d")  # deletes a cell of the notebook
+    assert page.js("app.tool.value") == "line"
+    assert run("print('still', len(explorer.labels))").strip() == "still 1"
+
+
+def test_two_views_of_one_widget_in_jupyterlab(lab):
+    page, run = lab
+    run("explorer")
+    views = page.page.locator(".manifoldry[data-hosted='notebook'][data-ready]")
+    until(lambda: views.count() == 2, "two views", LONG)
+    run("explorer.select([7])")
+    counts = "(roots) => roots.map((root) => [...root.manifoldry.app.selection.value])"
+    until(lambda: views.evaluate_all(counts) == [[7], [7]], "both show it", LONG)
+
+
+MARIMO = f'''\
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+{"".join(f"    {line}" + chr(10) for line in SETUP.splitlines())}    return (explorer,)
+
+
+@app.cell
+def _(explorer):
+    import marimo as mo
+    widget = mo.ui.anywidget(explorer.widget)
+    widget
+    return (mo, widget)
+
+
+@app.cell
+def _(explorer, mo, widget):
+    widget.value
+    mo.md("selected: " + str(explorer.selection.tolist()))
+    return
+
+
+if __name__ == "__main__":
+    app.run()
+'''
+
+
+@pytest.mark.parametrize("mode", ["run", "edit"])
+def test_widget_in_marimo(notebook_server, browser, tmp_path, mode):
+    (tmp_path / "maps.py").write_text(MARIMO)
+    port, token = free_port(), secrets.token_hex(16)
+    notebook_server(
+        "marimo", "--yes", mode, "maps.py", "--headless", f"--port={port}", "--host=127.0.0.1", "--token",
+        f"--token-password={token}", address=f"http://127.0.0.1:{port}/health",
+    )  # fmt: skip
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = NotebookPage(context)
+    page.page.set_default_timeout(1000 * LONG)
+    page.page.goto(f"http://127.0.0.1:{port}/?access_token={token}")
+    if mode == "edit":
+        page.page.get_by_test_id("run-button").first.or_(page.page.locator("#run-button")).first.click()
+    page.wait_until_drawn()
+    assert page.js("[app.start.n, app.start.hosted]") == [200, "notebook"]
+    page.toggle("Class names", on=False)
+    x, y = np.floor(page.pixels("PCA")).astype(int).T
+    assert (page.picture()[y, x] < 250).any(axis=1).mean() > 0.95
+    rows = page.lasso_left()
+    assert 50 < len(rows) < 150
+    page.shot(f"marimo-{mode}")
+    # A cell that depends on the widget runs again, and has the selection.
+    text = re.compile(r"selected: \[")
+    until(lambda: str(rows) in page.page.get_by_text(text).first.inner_text(), "Python has it", LONG)
+    context.close()
+
+
+def test_explorer_shows_itself_in_marimo(notebook_server, browser, tmp_path):
+    lines = MARIMO.replace("mo.ui.anywidget(explorer.widget)", "explorer").replace("widget.value\n", "widget\n")
+    (tmp_path / "maps.py").write_text(lines)
+    port, token = free_port(), secrets.token_hex(16)
+    notebook_server(
+        "marimo", "--yes", "run", "maps.py", "--headless", f"--port={port}", "--host=127.0.0.1", "--token",
+        f"--token-password={token}", address=f"http://127.0.0.1:{port}/health",
+    )  # fmt: skip
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = NotebookPage(context)
+    page.page.set_default_timeout(1000 * LONG)
+    page.page.goto(f"http://127.0.0.1:{port}/?access_token={token}")
+    page.wait_until_drawn()
+    assert len(page.lasso_left()) > 50
+    page.shot("marimo-itself")
+    context.close()
