@@ -42,6 +42,8 @@ export function onAny(signals: { onChange(listener: () => void): () => void }[],
 /** What the pointer does on a map. */
 export type Tool = "move" | "lasso" | "probe" | "line";
 
+const KEPT_COLORS = 12; // of all rows each
+
 export const NO_ROWS = new Uint32Array(0);
 
 export class App {
@@ -59,12 +61,14 @@ export class App {
   readonly hovered = new Signal(-1);
   /** The row that was clicked, which stays in view until another is; or -1. */
   readonly pinned = new Signal(-1);
-  readonly selection = new Signal<Uint32Array>(NO_ROWS);
+  readonly selection: Signal<Uint32Array>;
   readonly tool = new Signal<Tool>("move");
   /** Where the inverse is asked for, in positions as they are drawn. */
   readonly probe = new Signal<{ map: string; at: Point } | null>(null);
   readonly line = new Signal<{ map: string; at: Point[] } | null>(null);
   readonly placed = new Signal<Placed | null>(null);
+  /** The new row under the pointer, on a map or in the list of their names; or -1. */
+  readonly hoveredNew = new Signal(-1);
   /** Where along its homotopy each map is: a step, with a fraction between two; absent at the map itself. */
   readonly along = new Signal<ReadonlyMap<string, number>>(new Map());
   readonly jobs: Signal<JobInfo[]>;
@@ -79,7 +83,9 @@ export class App {
   /** Whether maps have the names of classes on them, and whether they zoom together. */
   readonly classNames = new Signal(true);
   readonly linkedZoom = new Signal(false);
-  private readonly colors = new Map<string, Promise<Color>>();
+  private hasEnded = false;
+  private readonly colors = new Map<string, Promise<Color>>(); // the one used last is at the end
+  private readonly askedEvidence = new Map<string, Promise<JobInfo | null>>(); // requests under way
 
   constructor(readonly connection: Connection, start: Start) {
     this.start = start;
@@ -87,11 +93,13 @@ export class App {
     this.shown = new Signal(start.maps.slice(0, 4).map((map) => map.id));
     this.active = new Signal(start.maps[0]?.id ?? "");
     this.labels = new Signal(start.labels);
+    this.selection = new Signal(start.selection.length ? start.selection : NO_ROWS);
     const label = start.labels[0];
     this.colorBy = new Signal<ColorBy>(label ? { by: "label", name: label.name } : { by: "nothing" });
     this.jobs = new Signal(start.jobs);
-    connection.onEvent = (name, event) => this.on(name, event);
     this.colorBy.onChange(() => this.hidden.set(new Set()));
+    this.placed.onChange(() => this.hoveredNew.set(-1));
+    connection.listen((name, event) => this.on(name, event));
   }
 
   /** A request; an error is said on the page and thrown. */
@@ -117,10 +125,41 @@ export class App {
     let found = this.colors.get(key);
     if (!found) {
       found = this.ask("color", { by: by.by, name: by.name, map: of });
-      found.catch(() => this.colors.delete(key));
-      this.colors.set(key, found);
+      found.catch(() => this.colors.delete(key)); // so that they are asked for again
     }
+    this.colors.delete(key);
+    this.colors.set(key, found);
+    if (this.colors.size > KEPT_COLORS) this.colors.delete(this.colors.keys().next().value!);
     return found;
+  }
+
+  /** Evidence of a map, which is kept for all panels; or the work that finds it out. */
+  askEvidence(map: string): Promise<JobInfo | null> {
+    const found = this.askedEvidence.get(map);
+    if (found) return found;
+    const asked = this.ask("evidence", { map })
+      .then(({ evidence, job }) => {
+        if (evidence) this.keepEvidence(evidence);
+        return job;
+      })
+      .finally(() => this.askedEvidence.delete(map));
+    this.askedEvidence.set(map, asked);
+    return asked;
+  }
+
+  private keepEvidence(evidence: Evidence): void {
+    this.evidence.set(new Map(this.evidence.value).set(evidence.map, evidence));
+  }
+
+  /** The link was lost. What Python said when it ended says more. */
+  lost(text: string): void {
+    if (!this.hasEnded) this.trouble.set(text);
+  }
+
+  /** Takes away the probe and the line. */
+  clearInverse(): void {
+    this.probe.set(null);
+    this.line.set(null);
   }
 
   /** Selects rows on all maps, and tells Python. */
@@ -136,12 +175,17 @@ export class App {
       removed: ({ map }) => this.onRemoved(map),
       preview: (preview) => this.preview.set(preview),
       labels: ({ labels }) => this.onLabels(labels),
-      evidence: (evidence) => this.evidence.set(new Map(this.evidence.value).set(evidence.map, evidence)),
+      evidence: (evidence) => this.keepEvidence(evidence),
       select: ({ rows }) => this.selection.set(rows),
       say: ({ text }) => this.said.set(text),
-      ended: ({ text }) => this.trouble.set(text),
+      ended: ({ text }) => this.onEnded(text),
     };
     (handlers[name] as (event: Events[E]) => void)(event);
+  }
+
+  private onEnded(text: string): void {
+    this.hasEnded = true;
+    this.trouble.set(text);
   }
 
   private onMap(map: MapInfo): void {

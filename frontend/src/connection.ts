@@ -13,9 +13,10 @@ interface Pending {
 
 /** The part that both kinds share: numbering requests, and matching replies with them. */
 export abstract class Connection {
-  onEvent: Listener = () => {};
   /** The link was made, lost or ended for good; the text says why. */
   onLink: (link: Link, text: string) => void = () => {};
+  private listener: Listener | null = null;
+  private readonly early: Parameters<Listener>[] = []; // events before there was a listener
   private readonly pending = new Map<number, Pending>();
   private count = 0;
 
@@ -32,12 +33,19 @@ export abstract class Connection {
     });
   }
 
+  /** Sets who is told of events, also of those that have come already. */
+  listen(listener: Listener): void {
+    this.listener = listener;
+    for (const [name, event] of this.early.splice(0)) listener(name, event);
+  }
+
   abstract close(): void;
   protected abstract send(message: unknown): void;
 
   protected receive(message: any): void {
     if ("event" in message) {
-      this.onEvent(message.event, message.with);
+      if (this.listener) this.listener(message.event, message.with);
+      else this.early.push([message.event, message.with]);
       return;
     }
     const waiting = this.pending.get(message.id);
@@ -53,6 +61,8 @@ export abstract class Connection {
 }
 
 const LOST = "The connection to the explorer is lost.";
+const START_AGAIN = "start it again, and open the link that it prints.";
+const NOT_RUNNING = `This link is not that of a running explorer. To go on, ${START_AGAIN}`;
 const REFUSED = 4403; // the token or the origin is wrong, so a new attempt is no use
 const DELAYS = [250, 500, 1000, 2000, 5000];
 
@@ -82,11 +92,11 @@ export class SocketConnection extends Connection {
     this.lose(LOST);
     if (this.closed) return;
     if (event.code === REFUSED) {
-      this.onLink("ended", "This link is not that of a running explorer. Start it again, and open the link that it prints.");
+      this.onLink("ended", NOT_RUNNING);
       return;
     }
     const delay = DELAYS[Math.min(this.failures++, DELAYS.length - 1)]!;
-    this.onLink("waiting", `${LOST} Trying again. If it has ended, start it again, and open the link that it prints.`);
+    this.onLink("waiting", `${LOST} Trying again. If it has ended, ${START_AGAIN}`);
     setTimeout(() => this.open(), delay);
   }
 
@@ -107,22 +117,36 @@ export interface WidgetModel {
   on(name: string, callback: (content: any, buffers: DataView[]) => void): void;
   off(name: string, callback?: unknown): void;
   get(name: string): any;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
 }
 
 /** To the kernel of a notebook. All views of a widget share one channel, so replies name theirs. */
 export class WidgetConnection extends Connection {
   private readonly view = unique("view");
-  private readonly listen = (content: any, buffers: DataView[]) => {
+  private readonly onMessage = (content: any, buffers: DataView[]) => {
     if (content.view === undefined || content.view === this.view) this.receive(assemble(content.message, buffers));
   };
 
   constructor(private readonly model: WidgetModel) {
     super();
-    model.on("msg:custom", this.listen);
+    model.on("msg:custom", this.onMessage);
+  }
+
+  override async ask<N extends RequestName>(name: N, args: Requests[N][0]): Promise<Requests[N][1]> {
+    const reply = await super.ask(name, args);
+    if (name === "select") this.countChange();
+    return reply;
+  }
+
+  /** marimo runs cells again only after a change of the model that comes from the page. */
+  private countChange(): void {
+    this.model.set("n_changes", this.model.get("n_changes") + 1);
+    this.model.save_changes();
   }
 
   close(): void {
-    this.model.off("msg:custom", this.listen);
+    this.model.off("msg:custom", this.onMessage);
     this.lose("The view was closed.");
   }
 

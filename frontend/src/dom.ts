@@ -5,6 +5,10 @@ type Handlers = { [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLEle
 // A style attribute is refused by the content security policy; scripts set element.style instead.
 type Attributes = Handlers & { class?: string; style?: never; [name: string]: unknown };
 
+function isShown(child: Child): child is Node | string {
+  return child !== null && child !== undefined && child !== false;
+}
+
 /** An element: attributes, functions named "on…" as listeners, and children. */
 export function element<K extends keyof HTMLElementTagNameMap>(
   tag: K, attributes: Attributes = {}, ...children: Child[]
@@ -15,7 +19,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
     if (typeof value === "function") made.addEventListener(name.slice(2), value as EventListener);
     else made.setAttribute(name, value === true ? "" : String(value));
   }
-  made.append(...children.filter((each): each is Node | string => each !== null && each !== undefined && each !== false));
+  made.append(...children.filter(isShown));
   return made;
 }
 
@@ -23,7 +27,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 export function shape(tag: string, attributes: Record<string, string | number> = {}, ...children: Child[]): SVGElement {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...children.filter((each): each is Node | string => Boolean(each)));
+  made.append(...children.filter(isShown));
   return made;
 }
 
@@ -45,6 +49,12 @@ export function plain(value: number | null): string {
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(2);
   return String(Number(value.toPrecision(4)));
+}
+
+/** A distance from a map, of which not more is known than two digits. */
+export function twoDigits(value: number): string {
+  if (!Number.isFinite(value)) return plain(value);
+  return value < 9.95 ? value.toFixed(1) : Math.round(value).toLocaleString("en-US");
 }
 
 export function counted(n: number, noun: string): string {

@@ -44,7 +44,8 @@ function heading(app: App): HTMLElement {
   const counts = has_data ? `${counted(n, "row")}, ${counted(n_features, "feature")}` : counted(n, "row");
   // Data without a name are named by their number of rows, which need not be said twice.
   const named = title !== counted(n, "row");
-  return element("div", { class: "heading" }, element("h1", { title, class: named ? "" : "unseen" }, title), element("p", {}, counts));
+  const heading = element("h1", { title, class: named ? "" : "unseen" }, title);
+  return element("div", { class: "heading" }, heading, element("p", {}, counts));
 }
 
 function trouble(app: App): HTMLElement {

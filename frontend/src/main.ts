@@ -24,8 +24,9 @@ function serve(root: HTMLElement): void {
   let app: App | null = null;
   connection.onLink = (link, text) => {
     if (link !== "connected") {
-      if (app) app.trouble.set(text);
-      else root.textContent = text;
+      if (!app) root.textContent = text;
+      else if (link === "waiting") app.lost(text);
+      else app.trouble.set(text);
     } else if (app) {
       // The server may have other maps now. One that was started anew refuses this link at once.
       connection.ask("start", {}).then(() => location.reload(), () => {});
@@ -45,7 +46,8 @@ if (page) serve(page);
 export default {
   render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
     el.style.height = `${model.get("height")}px`;
-    const closing = mount(el, new WidgetConnection(model));
-    return () => void closing.then(({ close }) => close());
+    const mounting = mount(el, new WidgetConnection(model));
+    mounting.catch((error: Error) => (el.textContent = error.message));
+    return () => void mounting.then(({ close }) => close(), () => {});
   },
 };

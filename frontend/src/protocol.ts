@@ -71,6 +71,7 @@ export interface Start {
   image: { shape: number[]; dark_ink: boolean; low: number; high: number } | null;
   maps: MapInfo[];
   jobs: JobInfo[];
+  selection: Uint32Array; // rows that are selected already, here or by Python
   methods: MethodInfo[];
   notes: string[];
   upload_bytes: number; // the largest file that is taken
@@ -110,21 +111,28 @@ export interface Matches {
   text: string; // "12 rows whose species is setosa"
 }
 
+/** A distance from the map above this is near its edge, and above the next one off it: extrapolated. */
+export const NEAR_THE_EDGE = 1.5;
+export const OFF_THE_MAP = 2;
+
 /** Data at positions of a map, from its inverse. */
 export interface Inverted {
-  data: Float32Array; // (number of positions) × n_features
-  distance: Float32Array; // from the map, relative to its points: above 2 is off the map
+  data: Float64Array; // (number of positions) × n_features
+  distance: Float32Array; // from the map, relative to its points; see OFF_THE_MAP
   cautions: string[]; // one per position; empty where the position is on the map
   nearest: Uint32Array; // the row that is nearest on the map
   notable: Uint32Array[]; // for each position, features that are least like the mean of the data
-  low: Float32Array; // smallest and largest value of each feature in the data
-  high: Float32Array;
+  low: Float64Array; // smallest and largest value of each feature in the data
+  high: Float64Array;
 }
 
+/** Rows with a novelty above this are unlike the data that the maps were fitted to. */
+export const UNLIKE = 2;
+
 export interface Placed {
-  names: string[];
+  names: string[]; // of the first rows, if there are many
   xy: Record<string, Float32Array>; // positions by map, interleaved
-  novelty: Float32Array | null; // above 2: unlike the training data
+  novelty: Float32Array | null; // see UNLIKE; null if no map knows it
   skipped: Record<string, string>; // maps that cannot place them, and why
   notes: string[];
 }
@@ -177,7 +185,11 @@ export interface Requests {
   rows: [{ rows: number[] }, { rows: RowFacts[] }];
   search: [{ text: string }, Matches];
   invert: [{ map: string; at: Point[] }, Inverted]; // positions as they are drawn
-  upload: [{ id: string | null; name: string; offset: number; size: number; bytes: Uint8Array }, { id: string; received: number }];
+  upload: [
+    { id: string | null; name: string; offset: number; size: number; bytes: Uint8Array },
+    { id: string; received: number },
+  ];
+  discard: [{ upload: string }, Record<string, never>]; // of a file that is not wanted any more
   place: [{ upload: string } | { text: string }, Placed];
   distinguish: [{ rows: Uint32Array }, Distinguished];
   label: [{ rows: Uint32Array; column: string; value: string }, { name: string; saved: string }];

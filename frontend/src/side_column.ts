@@ -1,14 +1,21 @@
 // The column of panels beside the maps. Its width can be dragged, and it can be put away.
-import { button, element } from "./dom.ts";
+import { element } from "./dom.ts";
+import { iconButton } from "./toolbar.ts";
 
 const LEAST = 260, MOST = 620, USUAL = 340;
 const STEP = 20; // of a key
 
-export function sideColumn(panels: HTMLElement[], around: number): { column: HTMLElement; separator: HTMLElement; toggle: HTMLElement } {
+export interface SideColumn {
+  column: HTMLElement;
+  separator: HTMLElement;
+  toggle: HTMLElement;
+}
+
+export function sideColumn(panels: HTMLElement[], around: number): SideColumn {
   const column = element("aside", { class: "side", "aria-label": "Panels" }, ...panels);
   const separator = element("div", {
-    class: "separator", role: "separator", tabindex: 0, "aria-orientation": "vertical", "aria-label": "Width of the panels",
-    "aria-valuemin": LEAST, "aria-valuemax": MOST, title: "Drag to change the width",
+    class: "separator", role: "separator", tabindex: 0, title: "Drag to change the width",
+    "aria-orientation": "vertical", "aria-label": "Width of the panels", "aria-valuemin": LEAST, "aria-valuemax": MOST,
   });
   const resize = (width: number) => {
     const fitting = Math.round(Math.min(MOST, Math.max(LEAST, width)));
@@ -17,10 +24,11 @@ export function sideColumn(panels: HTMLElement[], around: number): { column: HTM
   };
   resize(Math.min(USUAL, 0.3 * around));
   listen(column, separator, resize);
-  const toggle = button("Panels", () => {
+  const toggle = iconButton("Panels", "panels", () => {
     column.hidden = separator.hidden = !column.hidden;
     toggle.setAttribute("aria-pressed", String(!column.hidden));
-  }, { class: "toggle", "aria-pressed": "true", title: "Show or hide the panels on the right" });
+  }, { class: "toggle", title: "Show or hide the panels on the right" });
+  toggle.setAttribute("aria-pressed", "true");
   return { column, separator, toggle };
 }
 

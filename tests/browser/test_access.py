@@ -1,7 +1,5 @@
 """Keyboard, names for screen readers, light and dark, and the layout of a small window."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -210,30 +208,34 @@ CONTRAST = """() => {
 }"""
 
 
+@pytest.fixture
+def preferring(digits_page):
+    """Function that sets what the system prefers, on the page that tests share."""
+    yield lambda **preferences: digits_page.page.emulate_media(**preferences)
+    digits_page.page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark_can_be_read(digits_explored, open_page, scheme):
-    page = open_page(digits_explored.server.link, color_scheme=scheme)
-    page.click_row("PCA", 5)
-    page.js("app.select(Uint32Array.of(1, 2, 3))")
-    open_everything(page)
-    until(lambda: "selected" in page.panel("Selection").inner_text(), "the panels are filled")
-    x, y = (
-        np.floor(page.plot("PCA").bounding_box()["x"] + 5),
-        np.floor(page.plot("PCA").bounding_box()["y"] + 5),
-    )
-    background = page.picture()[int(y), int(x)]
+def test_light_and_dark_can_be_read(digits_page, preferring, scheme):
+    preferring(color_scheme=scheme)
+    until(lambda: digits_page.js("app.dark.value") == (scheme == "dark"), "it follows the system")
+    digits_page.click_row("PCA", 5)
+    digits_page.js("app.select(Uint32Array.of(1, 2, 3))")
+    open_everything(digits_page)
+    until(lambda: "selected" in digits_page.panel("Selection").inner_text(), "the panels are filled")
+    box = digits_page.plot("PCA").bounding_box()
+    background = digits_page.picture()[int(box["y"]) + 5, int(box["x"]) + 5]
     assert background.min() > 230 if scheme == "light" else background.max() < 60
-    contrasts = page.page.evaluate(CONTRAST)
+    contrasts = digits_page.page.evaluate(CONTRAST)
     assert len(contrasts) > 100
     assert [each for each in contrasts if each[0] < 4.5] == []
-    page.shot(f"theme-{scheme}")
-    # The other one can be chosen by hand, and follows the system again.
-    page.page.get_by_label("Light or dark").select_option("light" if scheme == "dark" else "dark")
-    assert page.js("app.dark.value") == (scheme == "light")
-    page.page.get_by_label("Light or dark").select_option("system")
-    assert page.js("app.dark.value") == (scheme == "dark")
-    page.page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
-    until(lambda: page.js("app.dark.value") == (scheme == "light"), "it follows the system")
+    digits_page.shot(f"theme-{scheme}")
+    # The other one can be chosen by hand.
+    choice = digits_page.page.get_by_label("Light or dark")
+    choice.select_option("light" if scheme == "dark" else "dark")
+    assert digits_page.js("app.dark.value") == (scheme == "light")
+    choice.select_option("system")
+    assert digits_page.js("app.dark.value") == (scheme == "dark")
 
 
 def test_everything_fits_into_a_small_window(digits_page):
@@ -289,16 +291,16 @@ def test_panels_can_be_put_away_and_made_wider(digits_page):
     assert page.locator("aside").bounding_box()["width"] == pytest.approx(before, abs=1)
 
 
-def test_less_motion_is_respected(digits_explored, open_page):
-    page = open_page(digits_explored.server.link, reduced_motion="reduce")
-    path = page.page.get_by_role("group", name="Path of Elastic embedding")
-    own = page.positions("Elastic embedding")
+def test_less_motion_is_respected(digits_page, preferring):
+    preferring(reduced_motion="reduce")
+    name = "Elastic embedding"
+    path = digits_page.page.get_by_role("group", name=f"Path of {name}")
+    own = digits_page.positions(name)
     path.get_by_role("slider").fill("0")
-    until(lambda: not np.array_equal(page.positions("Elastic embedding"), own), "the step is drawn")
+    until(lambda: not np.array_equal(digits_page.positions(name), own), "the step is drawn")
     path.get_by_role("button", name="Play the path").click()
     # It goes from step to step without anything between.
-    until(
-        lambda: page.js("app.along.value.get(argument)", page.maps()["Elastic embedding"]) == 1,
-        "the next step",
-    )
-    assert re.fullmatch(r"\d+", path.get_by_role("slider").input_value())
+    at = "app.along.value.get(argument)"
+    found = until(lambda: digits_page.js(at, digits_page.maps()[name]), "it plays")
+    assert found == 1
+    path.get_by_role("button", name="Pause").click()

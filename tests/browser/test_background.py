@@ -83,7 +83,7 @@ def test_evidence_is_computed_shown_and_compared(flowers_page, flowers):
         found.curves["embedding"].area, abs=1e-3
     )
     assert panel.locator("svg.chart rect.cell").count() > 50
-    flowers_page.shot("evidence")
+    flowers_page.shot("evidence", panel.locator(".verdict"))
 
     # Each row has evidence of its own, by which it is colored.
     flowers_page.color_by("trustworthiness")
@@ -93,7 +93,7 @@ def test_evidence_is_computed_shown_and_compared(flowers_page, flowers):
         "app.color(argument).then(c => [...c.values])", flowers_page.maps()["PCA"]
     )
     assert np.mean(values) == pytest.approx(float(found.metrics["trustworthiness"]), abs=5e-3)
-    flowers_page.shot("color-by-evidence")
+    flowers_page.shot("color-by-evidence", color)
 
     # Where it is not known yet, it is offered; then there is a table of both maps.
     flowers_page.plot("elsewhere").focus()
@@ -115,7 +115,7 @@ def test_evidence_is_computed_shown_and_compared(flowers_page, flowers):
         cells = [cell.split()[0] for cell in row.get_by_role("cell").all_inner_texts()]
         for cell, value in zip(cells, (by_title.get(name), values.get(name)), strict=True):
             assert cell == "–" if value is None else float(cell) == float(f"{value:.3g}")
-    flowers_page.shot("quality-table")
+    flowers_page.shot("quality-table", table)
 
 
 def form(page):

@@ -60,7 +60,7 @@ def test_dropped_file_is_placed_by_transform(digits_page, digits):
     for name in digits.models:
         x, y = np.floor(digits_page.pixels(name)[3]).astype(int)
         np.testing.assert_allclose(picture[y, x], MAGENTA, atol=3)
-    digits_page.shot("new-points")
+    digits_page.shot("new-points", panel)
     panel.get_by_role("button", name="Remove them").click()
     x, y = np.floor(digits_page.pixels("PCA")[3]).astype(int)
     assert np.abs(digits_page.picture()[y, x] - MAGENTA).max() > 30
@@ -163,10 +163,17 @@ def test_bad_files_are_refused_with_a_reason(flowers_page, case):
     assert alert.count() == 0
 
 
-def test_empty_file_is_refused(flowers_page):
-    flowers_page.drop("empty.csv", b"")
-    panel = flowers_page.panel("New points")
-    until(lambda: "empty.csv is empty." in panel.inner_text(), "the refusal")
+def in_view(page, what):
+    """Whether it is in the part of the side column that is seen."""
+    around, box = page.page.locator("aside").bounding_box(), what.bounding_box()
+    return around["y"] <= box["y"] and box["y"] + box["height"] <= around["y"] + around["height"] + 1
+
+
+def test_empty_file_is_refused_where_it_is_seen(flowers_page):
+    flowers_page.drop("empty.csv", b"", onto=".map .plot >> nth=1")
+    refusal = flowers_page.page.get_by_role("alert").filter(has_text="empty.csv is empty.")
+    refusal.wait_for()
+    until(lambda: in_view(flowers_page, refusal), "the column is scrolled there")
     assert goes_on(flowers_page)
 
 

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-notebook")
 pytest.importorskip("jupyterlab", reason="needs JupyterLab: make test-notebook")
 pytest.importorskip("marimo", reason="needs marimo: make test-notebook")
+anywidget = pytest.importorskip("anywidget", reason="needs anywidget: make test-notebook")
 from explorer_driver import ExplorerPage, until  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -86,6 +88,8 @@ def notebook_server(tmp_path):
         log = (tmp_path / "server.log").open("w")
         home = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR",
                 "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}  # fmt: skip
+        # The part of anywidget that JupyterLab loads, where that is of another environment.
+        home["JUPYTER_PATH"] = str(Path(anywidget.__file__).parents[4] / "share" / "jupyter")
         process = subprocess.Popen(
             [sys.executable, "-m", *command], cwd=tmp_path, stdout=log, stderr=log,
             env=os.environ | home,
@@ -125,7 +129,7 @@ def lab(notebook_server, browser, tmp_path):
     page.page.goto(f"http://127.0.0.1:{port}/lab/tree/maps.ipynb?token={token}")
     cells = page.page.locator(".jp-Notebook .jp-CodeCell")
     cells.first.wait_for()
-    page.page.locator(".jp-Toolbar-kernelStatus, [data-jp-item-name='executionProgress']").first.wait_for()
+    page.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     run = LabCells(page.page, cells)
     run.first()
     page.wait_until_drawn()
@@ -144,7 +148,6 @@ class LabCells:
 
     def _focused(self, number):
         editor = self.cells.nth(number).locator(".cm-content")
-        editor.scroll_into_view_if_needed()
         editor.click()
         return editor
 

@@ -143,7 +143,7 @@ def test_line_shows_the_data_along_it(digits_page, digits):
     assert panel.get_by_role("img", name="image of 8 × 8 pixels").count() == 12
     strip.nth(11).click()
     assert digits_page.js("app.pinned.value") == reply["nearest"][11]
-    digits_page.shot("line")
+    digits_page.shot("line", panel)
     # Beyond the points it says so.
     digits_page.drag([corner(digits_page, "PCA"), middle(digits_page, "PCA")])
     until(

@@ -98,7 +98,7 @@ def test_what_distinguishes_a_selection(flowers_page, flowers):
         bar = row.get_by_role("img").get_attribute("aria-label")
         assert float(bar.split()[0]) == pytest.approx(abs(difference[j]), rel=1e-3)
         assert bar.endswith("less" if difference[j] < 0 else "more")
-    flowers_page.shot("selection")
+    flowers_page.shot("selection", panel)
 
     panel.get_by_role("button", name="Invert the selection").click()
     assert flowers_page.selection() == np.flatnonzero(~chosen).tolist()

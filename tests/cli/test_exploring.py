@@ -1,5 +1,6 @@
 """The command explore: what it opens, with the server replaced by a look at the session."""
 
+import io
 import json
 import socket
 
@@ -13,6 +14,7 @@ import manifoldry
 from manifoldry.cli import exploring
 from manifoldry.cli.main import main
 from manifoldry.explorer.jobs import JobQueue
+from manifoldry.explorer.worker import Reporter, fit_method
 
 pytest.importorskip("typer")
 pytest.importorskip("uvicorn")
@@ -39,7 +41,7 @@ class Opened:
         self.session, self.browser = session, browser
         self.host = address.listening.getsockname()[0]
         self.maps = list(session.maps.values())
-        self.jobs = list(session.jobs.jobs.values())
+        self.jobs = list(session.work.jobs.jobs.values())
         self.tasks = [job.task() for job in self.jobs if job.kind == "map"]
 
 
@@ -161,6 +163,66 @@ def test_missing_values_are_filled_for_the_methods(explore, folder):
     data = explore("iris.csv").session.data
     assert np.isnan(data.table.X[3, 0])
     assert np.isfinite(data.prepared).all()
+
+
+def test_data_of_one_column(explore, folder):
+    """Their maps have one coordinate, by all methods that are chosen unasked."""
+    values = np.random.default_rng(0).normal(size=(40, 1))
+    np.savetxt(folder / "one.csv", values, header="x", comments="")
+    found = explore("one.csv")
+    assert len(found.tasks) == 4
+    for task in found.tasks:
+        assert (task["n_components"], task["settings"]) == (1, {})
+        np.save(folder / "data.npy", values)
+        fit_method(task | {"data": str(folder / "data.npy"), "model": str(folder / "m.model")},
+                   Reporter(io.BytesIO()))  # fmt: skip
+        assert manifoldry.load(folder / "m.model").embedding_.shape == (40, 1)
+
+
+def test_components_are_passed_on_only_if_they_are_given(explore):
+    assert all("n_components" not in task["settings"] for task in explore("iris.csv").tasks)
+    tasks = explore("iris.csv", "--components", 1, "-m", "pca").tasks
+    assert [task["settings"] for task in tasks] == [{"n_components": "1"}]
+    tasks = explore("iris.csv", "-d", 1, "-m", "pca", "--set", "n_components=3").tasks
+    assert [task["settings"] for task in tasks] == [{"n_components": "3"}]
+
+
+def test_quiet_still_says_where_the_page_is(explore):
+    found = explore("iris.csv", "--quiet")
+    assert found.out.startswith("http://127.0.0.1:")
+    assert found.out.count("\n") == 1
+    assert found.err == ""
+    result = json.loads(explore("iris.csv", "--quiet", "--json").out)
+    assert result["link"].startswith("http://127.0.0.1:")
+
+
+def test_notes_of_the_file_are_printed_once(explore, folder):
+    lines = (folder / "iris.csv").read_text().splitlines()
+    lines = [f"{line},{'when' if i == 0 else f'2024-01-{i % 28 + 1:02}'}"
+             for i, line in enumerate(lines)]  # fmt: skip
+    lines[4] = lines[4].replace("flower3,4.6", "flower3,")
+    (folder / "iris.csv").write_text("\n".join(lines))
+    found = explore("iris.csv")
+    notes = found.session.data.table.notes
+    assert notes
+    for note in [*notes, "missing values are replaced by the median"]:
+        assert " ".join(found.err.split()).count(" ".join(note.split())) == 1
+        assert any(note in known for known in found.session.notes)
+
+
+@pytest.mark.parametrize("text", ["group\na\n", "row,group\n1,a\n", "my notes"])
+def test_a_file_that_would_be_lost_is_refused(explore, folder, capsys, text):
+    """One line, and the file of labels is as it was."""
+    for name in ("iris-labels.csv", "mine.csv"):
+        (folder / name).write_text(text)
+        output = [] if name == "iris-labels.csv" else ["-o", "mine.csv"]
+        assert main(["explore", "iris.csv", "--port", "0", *output]) == 1
+        error = capsys.readouterr().err.strip().splitlines()[-1]  # after the notes of the data
+        assert error.startswith("manifoldry: error: ")
+        assert name in error
+        assert "so it is not replaced; move it away" in error
+        assert (folder / name).read_text() == text
+        (folder / name).unlink()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Requests of pages: right ones get what the estimator says, wrong ones a text and no more."""
 
+import gzip
 import json
 
 import numpy as np
@@ -9,7 +10,11 @@ from hypothesis import strategies as st
 
 import manifoldry
 from manifoldry.explorer.actions import ACTIONS, answer
+from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.messages import pack, unpack
+from manifoldry.explorer.session import Session
+from manifoldry.explorer.uploads import UploadLimits
+from manifoldry.io import Table
 
 ROWS = np.array([3, 5], dtype=np.uint32)
 # Arguments that are right, by action; "map" stands for the identifier of the map.
@@ -28,6 +33,7 @@ RIGHT = {
         "size": 2,
         "bytes": ROWS.view(np.uint8)[:2],
     },
+    "discard": {"upload": "x"},
     "place": {"text": "5 3 2 1"},
     "distinguish": {"rows": ROWS},
     "label": {"rows": ROWS, "column": "group", "value": "mine"},
@@ -48,10 +54,10 @@ def quiet(session, monkeypatch):
     """A session whose work in the background does not begin."""
 
     def add(job):
-        session.jobs.jobs[job.id] = job
+        session.work.jobs.jobs[job.id] = job
         return job
 
-    monkeypatch.setattr(session.jobs, "add", add)
+    monkeypatch.setattr(session.work.jobs, "add", add)
     return session
 
 
@@ -59,7 +65,7 @@ def quiet(session, monkeypatch):
 def arguments(quiet):
     """Function that returns right arguments of an action."""
     shown = next(iter(quiet.maps))
-    work = quiet.refit(quiet.maps[shown]).id
+    work = quiet.work.refit(quiet.maps[shown]).id
 
     def of(action):
         stands = {"map": shown, "job": work}
@@ -151,7 +157,28 @@ def test_start(session, ask):
     assert [each["name"] for each in reply["maps"]] == ["PCA"]
     assert reply["version"] == manifoldry.__version__
     assert reply["upload_bytes"] == 200_000_000
+    selection = reply.pop("selection")
+    assert (selection.dtype, len(selection)) == (np.uint32, 0)
     json.dumps(reply, allow_nan=False)
+
+
+def test_a_page_begins_with_the_selection(session, ask):
+    ask(session, "select", rows=ROWS)
+    np.testing.assert_array_equal(ask(session, "start")["selection"], ROWS)
+
+
+def test_a_map_that_is_made_while_a_page_begins_is_not_lost(session, ask, monkeypatch, flowers):
+    """The page is told only of maps that come after the reply to `start`."""
+    from manifoldry.explorer import actions
+
+    usual = actions.described_methods
+
+    def meanwhile():
+        session.add_map("late", flowers.X[:, :2])
+        return usual()
+
+    monkeypatch.setattr(actions, "described_methods", meanwhile)
+    assert [each["name"] for each in ask(session, "start")["maps"]] == ["PCA", "late"]
 
 
 def test_positions_and_other_coordinates(make_session, flowers, ask):
@@ -175,13 +202,26 @@ def test_data_at_positions(session, pca, ask, flowers):
     (shown,) = session.maps.values()
     at = [[0.0, 0.0], [0.5, -0.2], [40.0, 0.0]]
     reply = ask(session, "invert", map=shown.id, at=at)
-    expected = pca.inverse_transform(shown.frame.coordinates(np.array(at)))
+    expected = pca.inverse_transform(shown.view.frame.coordinates(np.array(at)))
     np.testing.assert_allclose(reply["data"].reshape(3, 4), expected, rtol=1e-5)
-    np.testing.assert_allclose(reply["low"], flowers.X.min(axis=0), rtol=1e-6)
-    np.testing.assert_allclose(reply["high"], flowers.X.max(axis=0), rtol=1e-6)
+    assert {reply[name].dtype for name in ("data", "low", "high")} == {np.dtype(np.float64)}
+    np.testing.assert_allclose(reply["low"], flowers.X.min(axis=0), rtol=1e-15)
+    np.testing.assert_allclose(reply["high"], flowers.X.max(axis=0), rtol=1e-15)
     assert reply["cautions"][0] == ""
     assert reply["cautions"][2].startswith("Off the map")
     assert [each.tolist() for each in reply["notable"]] == [[0, 1, 2, 3]] * 3
+
+
+def test_data_far_from_zero_keep_their_digits(make_session, ask):
+    """Such as times in seconds, of which single precision has only every second minute."""
+    X = 1.7e9 + np.random.default_rng(0).normal(size=(30, 3))
+    model = manifoldry.PCA(2).fit(X)
+    session = make_session(X)
+    shown = session.add_map("PCA", model.embedding_, model)
+    at = shown.drawn[:5].astype(float)
+    found = ask(session, "invert", map=shown.id, at=at.tolist())["data"]
+    np.testing.assert_allclose(found, model.inverse_transform(model.embedding_[:5]), atol=1e-4,
+                               rtol=0)  # fmt: skip
 
 
 @pytest.mark.parametrize("at", [[], [[0]], [[0, 0, 0]], [[0, None]], [[0, 1e999]], [["a", 0]],
@@ -210,7 +250,7 @@ def test_an_uploaded_file_is_placed_and_deleted(session, ask, refused, pca, flow
                    bytes=part)["id"]  # fmt: skip
     reply = ask(session, "place", upload=sent)
     (shown,) = session.maps.values()
-    expected = shown.frame.drawn(pca.transform([[5, 3, 2, 1], [6, 2, 4, 1]]))
+    expected = shown.view.frame.drawn(pca.transform([[5, 3, 2, 1], [6, 2, 4, 1]]))
     np.testing.assert_allclose(reply["xy"][shown.id], expected, atol=1e-6)
     assert list(session.uploads.folder.iterdir()) == []
     assert "not here any more" in refused(session, "place", upload=sent)
@@ -221,6 +261,46 @@ def test_a_file_that_is_no_table_is_deleted_too(session, ask, refused):
     sent = ask(session, "upload", id=None, name="x.csv", offset=0, size=3, bytes=part)["id"]
     assert refused(session, "place", upload=sent)
     assert list(session.uploads.folder.iterdir()) == []
+
+
+def test_a_file_that_is_not_wanted_any_more(session, ask, refused):
+    part = np.frombuffer(b"a,b", dtype="u1")
+    sent = ask(session, "upload", id=None, name="x.csv", offset=0, size=9, bytes=part)["id"]
+    assert ask(session, "discard", upload=sent) == {}
+    assert list(session.uploads.folder.iterdir()) == []
+    assert "not here any more" in refused(session, "upload", id=sent, name="x.csv", offset=3,
+                                          size=9, bytes=part)  # fmt: skip
+    assert ask(session, "discard", upload=sent) == {}  # again does nothing
+
+
+def test_a_file_that_is_large_when_it_is_unpacked(make_session, flowers, ask, refused):
+    session = make_session(flowers, limits=UploadLimits(most_unpacked=10_000))
+    content = gzip.compress(b"1,2,3,4\n" * 10_000)
+    assert len(content) < 1000
+    sent = ask(session, "upload", id=None, name="x.csv.gz", offset=0, size=len(content),
+               bytes=np.frombuffer(content, dtype="u1"))["id"]  # fmt: skip
+    text = refused(session, "place", upload=sent)
+    assert "more than 0.01 MB when it is unpacked" in text
+    assert "manifoldry transform" in text
+    assert list(session.uploads.folder.iterdir()) == []
+
+
+def test_a_model_is_kept_as_a_file(session, ask, pca, flowers, tmp_path):
+    (shown,) = session.maps.values()
+    reply = ask(session, "keep", map=shown.id)
+    assert (reply["name"], reply["bytes"].dtype) == ("pca.model", np.uint8)
+    (tmp_path / "pca.model").write_bytes(reply["bytes"].tobytes())
+    loaded = manifoldry.load(tmp_path / "pca.model")
+    np.testing.assert_allclose(loaded.transform(flowers.X), pca.transform(flowers.X))
+    assert list(session.folder.iterdir()) == []
+
+
+def test_features_of_a_map_alone_are_no_colors(make_session, refused, pca):
+    data = ExploredData(Table(np.empty((150, 0))), None, restored=np.zeros((2, 4)))
+    session = Session(data, "", [])
+    text = refused(session, "color", by="feature", name="column 1", map=None)
+    session.close()
+    assert text == "The data are not here, only the map; start the explorer with both."
 
 
 def test_selection_label_export_and_what_distinguishes(session, ask):

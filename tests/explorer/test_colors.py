@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from manifoldry.explorer import colors
 from manifoldry.explorer.colors import evidence_color, label_color, label_kind, value_color
 from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.maps import ExploredMap
@@ -79,7 +80,33 @@ def test_many_whole_numbers_are_values():
     numbers = np.arange(100)
     found = label_color(ExploredData(Table(np.zeros((100, 1)), labels={"x": numbers}), X), "x")
     assert (found["kind"], found["low"], found["high"]) == ("values", 0, 99)
-    assert (label_kind(numbers), label_kind(numbers % 40)) == ("values", "classes")
+    both = {"all": numbers, "few": numbers % 40}
+    data = ExploredData(Table(np.zeros((100, 1)), labels=both), X)
+    assert [label_kind(data, name) for name in both] == ["values", "classes"]
+
+
+def test_colors_of_a_label_are_computed_until_it_changes(monkeypatch):
+    computed = []
+    usual = colors.resolve_color
+
+    def counted(values, n):
+        computed.append(values)
+        return usual(values, n)
+
+    monkeypatch.setattr(colors, "resolve_color", counted)
+    data = ExploredData(Table(X, labels={"x": np.array(list("ababab"))}), X)
+    data.own_labels["mine"] = np.array([None, "u", "v"] * 2, dtype=object)
+    for _ in range(3):
+        assert label_kind(data, "x") == label_kind(data, "mine") == "classes"
+        assert decoded(label_color(data, "mine")) == ["missing", "u", "v"] * 2
+    assert len(computed) == 2
+    data.own_labels["mine"] = np.linspace(0, 1, 6)
+    assert (label_kind(data, "mine"), label_kind(data, "x")) == ("values", "classes")
+    np.testing.assert_allclose(label_color(data, "mine")["values"], np.linspace(0, 1, 6))
+    del data.own_labels["mine"]
+    with pytest.raises(ValueError, match="no label 'mine'"):
+        label_color(data, "mine")
+    assert len(computed) == 3
 
 
 def test_a_label_that_is_not_there():

@@ -81,6 +81,83 @@ def test_moments_of_sparse_data(container):
     check_moments(container(X), X.toarray())
 
 
+SPARSE_COLUMNS = {
+    "some": [0, 3, 0, -2, 5, 0],
+    "none": [0] * 6,
+    "only explicit zeros": [-0.0] * 6,
+    "some explicit zeros": [-0.0, 0, 4, -0.0, 0, 1],
+    "all above zero": [1, 2, 3, 4, 5, 9],
+    "all below zero": [-1, -2, -3, -4, -5, -9],
+    "constant": [0.1] * 6,
+    "constant and zeros": [0.1, 0, 0.1, 0.1, 0, 0],
+    "constant and missing": [0.1, np.nan, 0.1, 0.1, np.nan, 0.1],
+    "missing and zeros": [np.nan, 0, 0, np.nan, 0, 0],
+    "missing, zeros and values": [np.nan, 0, 7, -3, 0, np.nan],
+    "one value beside missing ones": [np.nan] * 5 + [2.5],
+    "far from zero": [1e8, 1e8 + 1, 1e8 + 2, 1e8 + 3, 1e8 + 1, 1e8],
+    "negative and missing": [-4, np.nan, -2, -8, np.nan, -1],
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1.0, 1e150, 1e-150])
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_array, sparse.csr_matrix])
+def test_moments_of_stored_values(container, size):
+    """Against numpy on the same data as a dense array."""
+    columns = np.array(list(SPARSE_COLUMNS.values()), dtype=float).T * size
+    places = np.isnan(columns) | (columns != 0) | np.signbit(columns)
+    rows, at = np.nonzero(places)
+    X = container(sparse.coo_array((columns[places], (rows, at)), shape=columns.shape))
+    assert X.nnz == places.sum()  # with the explicit zeros
+    found = explored(X).moments
+    np.testing.assert_allclose(found.mean / size, np.nanmean(columns / size, axis=0), rtol=1e-14,
+                               atol=1e-15)  # fmt: skip
+    np.testing.assert_allclose(found.deviation / size, np.nanstd(columns / size, axis=0),
+                               rtol=1e-7, atol=1e-15)  # fmt: skip
+    np.testing.assert_array_equal(found.low, np.nanmin(columns, axis=0))
+    np.testing.assert_array_equal(found.high, np.nanmax(columns, axis=0))
+    np.testing.assert_array_equal(found.n_known, (~np.isnan(columns)).sum(axis=0))
+    constant = np.nanmin(columns, axis=0) == np.nanmax(columns, axis=0)
+    assert constant.sum() == 6
+    assert (found.deviation[constant] == 0).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_moments_of_sparse_data_without_any_value():
+    """A column with only missing values is like that of dense data."""
+    X = np.column_stack([np.full(4, np.nan), [0, 1.0, 0, 2]])
+    for found, dense in zip(explored(sparse.csr_array(X)).moments, explored(X).moments,
+                            strict=True):  # fmt: skip
+        np.testing.assert_allclose(found, dense)
+    found = explored(sparse.csr_array((5, 3))).moments
+    for each in found[:4]:
+        np.testing.assert_array_equal(each, np.zeros(3))
+    np.testing.assert_array_equal(found.n_known, [5, 5, 5])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "?"])
+def test_moments_of_sparse_data_of_other_types(dtype):
+    X = (sparse.random(40, 6, density=0.3, random_state=0).toarray() * 200).astype(dtype)
+    check_moments(sparse.csr_array(X), X, rtol=1e-6)
+
+
+def test_values_at_the_same_place_are_one():
+    X = sparse.csr_array((np.array([1.0, 2, 3]), np.array([0, 0, 1]), np.array([0, 2, 3])),
+                         shape=(2, 2))  # fmt: skip
+    check_moments(X, X.toarray())
+    assert X.nnz == 3  # it is not changed
+
+
+def test_sparse_moments_need_no_dense_array():
+    """A million rows and columns, of which a dense array would have eight terabytes."""
+    n = 1_000_000
+    rows = np.random.default_rng(0).permutation(n)
+    X = sparse.coo_array((np.full(n, 3.0), (rows, np.arange(n))), shape=(n, n)).tocsr()
+    found = explored(X).moments
+    np.testing.assert_allclose(found.mean, 3 / n)
+    np.testing.assert_allclose(found.deviation, 3 * np.sqrt((1 / n) * (1 - 1 / n)))
+
+
 @pytest.mark.usefixtures("blocks")
 def test_moments_of_a_memory_map(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)

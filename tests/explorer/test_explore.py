@@ -1,15 +1,23 @@
 """manifoldry.explore: what can be passed, and what comes back."""
 
+import asyncio
 import gc
+import socket
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.manifold import Isomap
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 import manifoldry
+from manifoldry.explorer.actions import answer
 from manifoldry.explorer.jobs import JobQueue
 
 
@@ -63,7 +71,7 @@ def test_an_estimator(explore, model):
     assert explorer._session.described_labels() == [
         {"name": "label", "kind": "classes", "own": False}
     ]
-    (job,) = explorer._session.jobs.jobs.values()
+    (job,) = explorer._session.work.jobs.jobs.values()
     assert job.kind == "evidence"
 
 
@@ -83,6 +91,8 @@ def test_several(explore, model):
     assert names(named) == ["first", "second"]
     assert list(named.models) == ["first"]
     assert names(explore((each for each in (model, other)), X)) == ["PCA", "Isomap"]
+    assert names(explore({"first": model, "second": other}.values(), X)) == ["PCA", "Isomap"]
+    assert names(explore(iter([X[:, :2]]), X)) == ["Map"]
 
 
 def test_a_pipeline(explore):
@@ -94,10 +104,47 @@ def test_a_pipeline(explore):
         pipeline[-1].embedding_[:4]), atol=1e-4)  # fmt: skip
 
 
+FRAME = pd.DataFrame(X * [1, 10, 100, 1, 1] + 5, columns=list("vwxyz"))
+STEPS = {
+    "StandardScaler": StandardScaler,
+    "ColumnTransformer by names": lambda: ColumnTransformer(
+        [("large", StandardScaler(), ["x", "w"]), ("others", "passthrough", ["z", "v"])]
+    ),
+    "frames between steps": lambda: make_pipeline(StandardScaler()).set_output(transform="pandas"),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("last", [lambda: manifoldry.PCA(2), lambda: PCA(2)])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_pipeline_that_was_fitted_on_a_frame(explore, step, last):
+    """Its steps know columns by name, so they get a frame again, without a warning."""
+    pipeline = make_pipeline(STEPS[step](), last()).fit(FRAME)
+    explorer = explore(pipeline, FRAME)
+    assert explorer._session.notes == []
+    shown = only_map(explorer)
+    expected = np.asarray(pipeline.transform(FRAME))
+    np.testing.assert_allclose(shown.embedding, expected, atol=1e-8)
+    np.testing.assert_allclose(shown.place(FRAME.to_numpy())[0], shown.drawn, atol=1e-5)
+    text = "\n".join(" ".join(map(repr, row)) for row in FRAME.to_numpy()[:3].tolist())
+    reply = answer(explorer._session, {"id": 1, "ask": "place", "with": {"text": text}}, "page")
+    np.testing.assert_allclose(reply["reply"]["xy"][shown.id], shown.drawn[:3], atol=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+def test_models_that_were_fitted_on_frames(explore):
+    """Without a pipeline, also those of other packages, in which names are checked."""
+    ours, other = manifoldry.PCA(2).fit(FRAME), Isomap(n_neighbors=9).fit(FRAME)
+    explorer = explore([ours, other], FRAME)
+    for shown in explorer._session.maps.values():
+        np.testing.assert_allclose(shown.place(FRAME.to_numpy())[0], shown.drawn, atol=1e-4)
+    assert explorer._session.notes == []
+
+
 def test_only_data(explore):
     explorer = explore(X=X)
     assert repr(explorer) == "Explorer of 40 rows: no map yet"
-    (job,) = explorer._session.jobs.jobs.values()
+    (job,) = explorer._session.work.jobs.jobs.values()
     assert (job.kind, job.what) == ("map", "PCA of 40 rows")
 
 
@@ -122,7 +169,7 @@ def test_only_a_model(explore, model):
     assert (data.n, data.n_features, data.has_data) == (40, 5, False)
     restored = model.inverse_transform(model.embedding_)
     np.testing.assert_allclose(data.moments.mean, restored.mean(axis=0), atol=1e-12)
-    assert explorer._session.jobs.jobs == {}
+    assert explorer._session.work.jobs.jobs == {}
 
 
 def test_a_pipeline_whose_steps_cannot_be_undone(explore):
@@ -139,6 +186,29 @@ def test_only_coordinates(explore):
     assert not only_map(explorer).can_invert
 
 
+@pytest.mark.parametrize("text", ["iris.csv", "umap", Path("iris.csv")])
+@pytest.mark.parametrize("data", [None, X])
+def test_a_file_is_no_map(text, data):
+    with pytest.raises(TypeError, match=r"maps='.*' is a text; .* X=, or a model"):
+        manifoldry.explore(text, data)
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame, sparse.csr_array])
+def test_data_are_no_map(explore, container):
+    """As they would be if they were passed first, as to assess."""
+    wide = np.random.default_rng(0).normal(size=(40, 11))
+    with pytest.raises(ValueError, match=r"maps has 11 columns, .* pass the data as X="):
+        manifoldry.explore(container(wide))
+    assert only_map(explore(wide[:, :10])).embedding.shape == (40, 10)
+    assert only_map(explore(wide, wide)).embedding.shape == (40, 11)  # they may be both
+
+
+def test_labels_by_name_need_data(model):
+    for maps in (model, X[:, :2]):
+        with pytest.raises(ValueError, match=r"labels='kind' is a name; pass the data .* X="):
+            manifoldry.explore(maps, labels="kind")
+
+
 @pytest.mark.parametrize("nothing", [None, [], {}, ()])
 def test_nothing(nothing):
     with pytest.raises(ValueError, match="there is nothing to explore"):
@@ -149,8 +219,26 @@ def test_an_estimator_that_is_not_fitted(model):
     for wrong in (manifoldry.PCA(2), make_pipeline(StandardScaler(), manifoldry.PCA(2))):
         with pytest.raises(ValueError, match="the estimator PCA is not fitted; call its fit first"):
             manifoldry.explore(wrong, X)
-    with pytest.raises(ValueError, match="StandardScaler has no embedding_"):
-        manifoldry.explore(StandardScaler().fit(X), X)
+
+
+def test_an_estimator_without_embedding(explore):
+    """Its map is what its transform gives for the data."""
+    plain, whiten = PCA(2).fit(X), make_pipeline(StandardScaler(), PCA(3)).fit(X)
+    explorer = explore({"plain": plain, "piped": whiten}, X)
+    for shown, model in zip(explorer._session.maps.values(), (plain, whiten), strict=True):
+        np.testing.assert_allclose(shown.embedding, model.transform(X))
+        np.testing.assert_allclose(shown.place(X)[0], shown.drawn, atol=1e-5)
+        restored = shown.invert(shown.drawn[:4].astype(float)).data
+        expected = model.inverse_transform(model.transform(X[:4]))
+        np.testing.assert_allclose(restored, expected, atol=1e-4)
+    assert explorer._session.notes == []
+
+
+def test_an_estimator_without_embedding_needs_data():
+    with pytest.raises(ValueError, match=r"has no embedding_.* pass the data as X"):
+        manifoldry.explore(PCA(2).fit(X))
+    with pytest.raises(ValueError, match="the estimator KernelDensity has no embedding_ and no"):
+        manifoldry.explore(KernelDensity().fit(X), X)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +255,27 @@ def test_lengths_that_differ(args, text):
         manifoldry.explore(*args)
 
 
-def test_data_of_other_columns(model):
-    with pytest.raises(ValueError, match="5"):
-        manifoldry.explore(model, X[:, :3])
+def test_data_of_other_columns(explore, model):
+    """The map is there; that its model cannot place such rows is said."""
+    explorer = explore(model, X[:, :3])
+    assert only_map(explorer).embedding is model.embedding_
+    (note,) = explorer._session.notes
+    assert note.startswith("PCA cannot place the rows of the data: ")
+    assert "3" in note
+    assert "5" in note
+
+
+@pytest.mark.parametrize("error", [RuntimeError("out of order"), KeyError("x"), ValueError("no")])
+def test_a_model_that_cannot_place_rows(explore, error):
+    class Broken(manifoldry.PCA):
+        def transform(self, X):
+            raise error
+
+    explorer = explore(Broken(2).fit(X), X)
+    (note,) = explorer._session.notes
+    assert note.startswith("Broken cannot place the rows of the data: ")
+    assert str(error) in note
+    assert len(names(explorer)) == 1
 
 
 def test_data_of_other_rows_are_noticed(explore, model):
@@ -262,6 +368,60 @@ def test_the_end_deletes_its_files(model):
     assert not folder.exists()
 
 
+ENDED = "this explorer has ended; make another one with manifoldry.explore"
+
+
+def test_nothing_can_be_done_after_the_end(model):
+    explorer = manifoldry.explore(model, X)
+    explorer.select([3])
+    explorer.close()
+    actions = (lambda: explorer.select([5]), lambda: explorer.add("mine", X[:, :2]),
+               lambda: explorer.serve(0, browser=False))  # fmt: skip
+    for action in actions:
+        with pytest.raises(RuntimeError, match=ENDED):
+            action()
+    assert explorer.selection.tolist() == [3]  # what was done there is still known
+    assert names(explorer) == ["PCA"]
+
+
+def test_a_server_that_ends_is_the_end(explore, model, monkeypatch, capsys):
+    uvicorn = pytest.importorskip("uvicorn")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: server.ready())
+    explorer = explore(model, X)
+    explorer.serve(0, browser=False)
+    said = capsys.readouterr().out
+    assert "Explorer of 40 rows: PCA\nhttp://127.0.0.1:" in said
+    assert "?token=" in said
+    with pytest.raises(RuntimeError, match=ENDED):
+        explorer.select([3])
+
+
+def test_a_server_in_a_notebook_is_refused(explore, model):
+    """There an event loop runs already; the explorer can be shown all the same."""
+    pytest.importorskip("uvicorn")
+    explorer = explore(model, X)
+
+    async def cell():
+        explorer.serve(0, browser=False)
+
+    with pytest.raises(RuntimeError, match="in a notebook; write the explorer as the last line"):
+        asyncio.run(cell())
+    explorer.select([3])
+    assert explorer.selection.tolist() == [3]
+    assert explorer._session.folder.exists()
+
+
+def test_a_port_that_is_taken_is_not_the_end(explore, model):
+    pytest.importorskip("uvicorn")
+    explorer = explore(model, X)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(OSError, match="is taken by another program"):
+            explorer.serve(other.getsockname()[1], browser=False)
+    explorer.select([3])
+
+
 def test_an_error_leaves_no_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(ValueError, match="not fitted"):
@@ -273,3 +433,10 @@ def test_an_error_leaves_no_files(tmp_path, monkeypatch):
 def test_heights(model, height):
     with pytest.raises((ValueError, TypeError), match="height"):
         manifoldry.explore(model, X, height=height)
+
+
+def test_columns_in_another_order_are_refused():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    model = make_pipeline(StandardScaler(), manifoldry.PCA(2)).fit(frame)
+    with pytest.raises(ValueError, match="another order .* from 'c' on"):
+        manifoldry.explore(model, frame[["a", "c", "b"]])

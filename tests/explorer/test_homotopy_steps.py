@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import manifoldry
-from manifoldry.explorer.drawing import Drawing, plane
+from manifoldry.explorer.drawing import Drawing
 from manifoldry.explorer.homotopy_steps import HomotopySteps
 
 METHODS = {
@@ -132,14 +132,3 @@ def test_models_without_a_homotopy(pca):
     assert HomotopySteps.of(pca) is None
     assert HomotopySteps.of(None) is None
     assert HomotopySteps.of(fake([1.0])) is None
-
-
-def test_other_coordinates_are_drawn_anew():
-    rng = np.random.default_rng(0)
-    embeddings = [rng.normal(size=(10, 3)) for _ in range(3)]
-    steps = HomotopySteps("λ", [1.0, 2.0, 3.0], embeddings, 2)
-    for shown in ((0, 1), (1, 2)):
-        own = Drawing.around(plane(embeddings[2], shown)).drawn(plane(embeddings[2], shown))
-        steps.forget_drawings()
-        drawn = steps.drawn(0, own, shown)
-        assert similarity_error(drawn, embeddings[0][:, list(shown)]) < 1e-9

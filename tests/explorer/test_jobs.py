@@ -1,9 +1,11 @@
 """Work in the background: its order, its end, and real processes."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from threading import Event
 
 import numpy as np
@@ -11,9 +13,10 @@ import psutil
 import pytest
 
 import manifoldry
-from manifoldry.explorer.jobs import Job, JobQueue, read_frame, write_frame
+from manifoldry.explorer.jobs import _WORKER, Job, JobQueue, read_frame, write_frame
 from manifoldry.explorer.messages import pack
 from manifoldry.io import Table
+from manifoldry.methods.catalog import METHODS, find_method
 
 SLOW = {"max_iter": "1000000"}  # t-SNE of a few hundred rows for minutes
 
@@ -139,6 +142,80 @@ def test_frames_between_processes(tmp_path):
         read_frame(stream)
 
 
+def test_a_job_cannot_be_canceled_while_its_result_is_kept(queue):
+    """The map would be there, although the page says that it was canceled."""
+    began, hold, kept = Event(), Event(), []
+
+    def keep(result):
+        began.set()
+        assert hold.wait(30)
+        kept.append(result)
+
+    running = queue.add(job("running", lambda: {"a": 1}, finish=keep))
+    assert began.wait(30)
+    with pytest.raises(ValueError, match="work running has ended, and its result is being kept"):
+        queue.cancel(running)
+    assert running.state == "running"
+    hold.set()
+    assert running.ended.wait(30)
+    assert (running.state, kept) == ("done", [{"a": 1}])
+    queue.cancel(running)  # it is over, so there is nothing to refuse
+    assert running.state == "done"
+
+
+@pytest.mark.parametrize("end", ["done", "failed", "canceled", "canceled while it waits"])
+def test_a_job_that_has_ended_holds_on_to_nothing(queue, end):
+    class Large:
+        pass
+
+    hold, began = Event(), Event()
+
+    def first():
+        began.set()
+        return hold.wait(30) and {}
+
+    held = Large()
+    gone = weakref.ref(held)
+    before = queue.add(job("before", first))
+    assert began.wait(30)
+
+    def work(large=held):
+        if end == "canceled":
+            queue.cancel(each)
+        if end == "failed":
+            raise ValueError
+        return {}
+
+    each = queue.add(job("each", work, finish=lambda result, large=held: None))
+    del held, work
+    if end == "canceled while it waits":
+        queue.cancel(each)
+        gc.collect()
+        assert gone() is None
+    hold.set()
+    assert each.ended.wait(30)
+    last = queue.add(job("last"))
+    assert last.ended.wait(30)
+    assert before.state == "done"
+    assert each.state == end.split()[0]
+    gc.collect()
+    assert gone() is None
+
+
+def test_few_jobs_that_have_ended_are_listed(queue):
+    hold = Event()
+    jobs = [queue.add(job(str(i))) for i in range(50)]
+    assert all(each.ended.wait(30) for each in jobs)
+    running = queue.add(job("running", lambda: hold.wait(30) and {}))
+    waiting = queue.add(job("waiting"))
+    assert list(queue.jobs) == [str(i) for i in range(30, 50)] + ["running", "waiting"]
+    with pytest.raises(ValueError, match="this work is not known"):
+        queue.find("29")
+    hold.set()
+    assert running.ended.wait(30)
+    assert waiting.ended.wait(30)
+
+
 # Real processes
 
 
@@ -165,7 +242,7 @@ def test_a_fit_by_settings_and_its_evidence(make_session, flowers, until, ask):
     session = make_session(flowers, seed=3)
     events = events_of(session)
     job = ask(session, "fit", method="isomap", settings={"n_neighbors": "60"}, homotopy=False)
-    fitted = session.jobs.find(job["id"])
+    fitted = session.work.jobs.find(job["id"])
     assert fitted.ended.wait(60)
     assert fitted.state == "done", fitted.status
     (shown,) = session.maps.values()
@@ -191,7 +268,7 @@ def test_faults_of_settings_and_of_processes(make_session, points, until, ask):
 
     def fit(**settings):
         job = ask(session, "fit", method="tsne", settings=settings, homotopy=False)
-        return session.jobs.find(job["id"])
+        return session.work.jobs.find(job["id"])
 
     wrong, large, killed = fit(perplexities="5"), fit(perplexity="1000"), fit(**SLOW)
     until(lambda: killed.process is not None)
@@ -207,12 +284,12 @@ def test_faults_of_settings_and_of_processes(make_session, points, until, ask):
 
 def test_stop_keeps_the_map_and_cancel_does_not(make_session, points, until, ask, refused):
     session = make_session(points)
-    session.judge_unasked = lambda shown: None
+    session.work.assess_unasked = lambda shown: None
     events = events_of(session)
     jobs = []
     for _ in range(3):
         made = ask(session, "fit", method="tsne", settings=SLOW, homotopy=False)
-        jobs.append(session.jobs.find(made["id"]))
+        jobs.append(session.work.jobs.find(made["id"]))
     stopped, canceled, last = jobs
     until(lambda: any(name == "preview" for name, _ in events))
     assert "cannot be stopped now" in refused(session, "stop", job=last.id)
@@ -251,7 +328,7 @@ def test_a_worker_ends_with_the_explorer(points, tmp_path):
     task = {"do": "fit", "data": str(tmp_path / "x.npy"), "method": "tsne", "n_components": 2,
             "seed": 0, "n_jobs": None, "settings": SLOW, "homotopy": False,
             "model": str(tmp_path / "model")}  # fmt: skip
-    command = [sys.executable, "-m", "manifoldry.explorer.worker"]
+    command = [sys.executable, "-P", "-c", _WORKER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         write_frame(process.stdin, task)
         assert set(read_frame(process.stdout)) in ({"fraction", "status"}, {"preview"})
@@ -260,14 +337,80 @@ def test_a_worker_ends_with_the_explorer(points, tmp_path):
         assert process.wait(30) == 1
 
 
+def test_programs_in_the_folder_of_the_data_are_not_run(make_session, points, tmp_path,
+                                                        monkeypatch):  # fmt: skip
+    """Names of the standard library and of a dependency, which an explorer started there finds."""
+    for name in ("queue", "random", "struct", "numpy", "manifoldry", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(
+            f"from pathlib import Path\nPath({str(tmp_path)!r}, 'was-run-{name}').touch()\n"
+        )
+    monkeypatch.chdir(tmp_path)
+    session = make_session(points)
+    fitted = session.work.fit(METHODS[0])
+    assert fitted.ended.wait(60)
+    assert (fitted.state, fitted.status) == ("done", "")
+    (shown,) = session.maps.values()
+    np.testing.assert_allclose(shown.embedding, manifoldry.PCA(2).fit(points).embedding_, atol=1e-8)
+    assert list(tmp_path.glob("was-run-*")) == []
+
+
 def test_cancel_while_a_large_task_is_written(make_session, until):
     """A pipe holds less than the labels of the rows, so the writing breaks."""
     n = 60_000
     labels = {"kind": np.arange(n) % 3}
     session = make_session(Table(np.zeros((n, 1)), labels=labels))
     shown = session.add_map("map", np.random.default_rng(0).normal(size=(n, 2)))
-    running = session.judge(shown)
+    running = session.work.assess(shown)
     until(lambda: running.process is not None)
-    session.jobs.cancel(running)
+    session.work.jobs.cancel(running)
     assert running.ended.wait(60)
     assert (running.state, running.status) == ("canceled", "canceled")
+
+
+def no_files_of(session, shown_id):
+    return list(session.folder.glob(f"*{shown_id}*")) == []
+
+
+@pytest.mark.parametrize("when", ["it waits", "it begins", "it runs"])
+def test_the_work_on_a_map_ends_with_it(make_session, points, until, monkeypatch, when):
+    """Its files are deleted, and its memory is free again."""
+    session = make_session(points)
+    events = events_of(session)
+    wrote, go_on = Event(), Event()
+    usual = session.work._task_about
+
+    def task_about(shown, kind):
+        if when == "it begins":  # the map is removed before its files are written
+            wrote.set()
+            assert go_on.wait(30)
+        return usual(shown, kind)
+
+    monkeypatch.setattr(session.work, "_task_about", task_about)
+    model = manifoldry.PCA(2).fit(points)
+    shown = session.add_map("PCA", model.embedding_, model)
+    slow = None
+    if when == "it waits":
+        slow = session.work.fit(find_method("tsne"), SLOW)
+        until(lambda: slow.process is not None)
+    jobs = [session.work.assess(shown), session.work.refit(shown)]
+    if when == "it begins":
+        assert wrote.wait(30)
+    if when == "it runs":
+        until(lambda: jobs[0].told)
+        assert not no_files_of(session, shown.id)
+    session.remove_map(shown.id)
+    removed, gone = shown.id, weakref.ref(shown)
+    del shown
+    go_on.set()
+    assert all(job.ended.wait(30) for job in jobs)
+    assert [job.state for job in jobs] == ["canceled"] * 2
+    until(lambda: no_files_of(session, removed))
+    if when == "it begins":  # until the queue has done with it
+        until(lambda: [content["state"] for name, content in events if name == "job"][-1] ==
+              "canceled")  # fmt: skip
+    monkeypatch.undo()
+    del task_about
+    until(lambda: (gc.collect(), gone() is None)[1])
+    assert "evidence" not in [name for name, _ in events]
+    if slow is not None:
+        session.work.jobs.cancel(slow)

@@ -1,6 +1,7 @@
 """Labels that are written and read again."""
 
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.labels_file import LabelsFile
+from manifoldry.explorer.session import Session
 from manifoldry.io import Table
 from manifoldry.plotting.point_labels import missing_entries
 
@@ -90,29 +92,61 @@ def test_the_first_exploration(tmp_path):
     [
         ("row,group\n1,a\n2,b\n", "has labels of 2 other rows"),
         ("row,group\n" + "".join(f"{i},a\n" for i in (1, 2, 3, 4, 6, 5)), "of 6 other rows"),
-        ("group\na\n", "labels are not read"),
-        ("", "labels are not read"),
-        ("\x00\x01\x02", "labels are not read"),
+        ("group\na\n", "is no file of labels, which has a column 'row'"),
+        ("", "is no file of labels, which has a column 'row'"),
+        ("\x00\x01\x02", "is no file of labels, which has a column 'row'"),
         ("row\nx\n", "of 1 other rows"),
-        ('row,group\n1,"a\n', "labels are not read"),
+        ('row,group\n1,"a\n', "is no file of labels, which has a column 'row'"),
     ],
 )
-def test_other_files_are_not_read(tmp_path, text, said):
+def test_other_files_are_neither_read_nor_replaced(tmp_path, text, said):
     path = tmp_path / "labels.csv"
     path.write_text(text)
-    found, notes = again(path, explored())
-    assert found == {}
-    assert len(notes) == 1
-    assert said in notes[0]
+    data = explored()
+    with pytest.raises(FileExistsError, match=re.escape(said)) as caught:
+        again(path, data)
+    assert str(caught.value).startswith(str(path))
+    assert "--output" in str(caught.value)
+    with pytest.raises(FileExistsError, match=re.escape(said)):
+        Session(data, "", [], labels_file=path)
     assert path.read_text() == text
 
 
 def test_rows_with_other_names_are_other_rows(tmp_path):
     data = explored(list("abcdef"), group=list("uvuvuv"))
     LabelsFile(tmp_path / "labels.csv").write(data)
-    found, notes = again(tmp_path / "labels.csv", explored(list("abcdeg")))
-    assert found == {}
-    assert "other rows" in notes[0]
+    before = (tmp_path / "labels.csv").read_bytes()
+    with pytest.raises(FileExistsError, match="has labels of 6 other rows"):
+        again(tmp_path / "labels.csv", explored(list("abcdeg")))
+    assert (tmp_path / "labels.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
+def test_other_files_of_other_formats(tmp_path, suffix):
+    path = tmp_path / f"labels{suffix}"
+    path.write_bytes(b"PAR1 but no table")
+    with pytest.raises(FileExistsError, match="is no file of labels"):
+        again(path, explored())
+    assert path.read_bytes() == b"PAR1 but no table"
+    (tmp_path / f"folder{suffix}").mkdir()
+    with pytest.raises(FileExistsError, match="is no file of labels"):
+        again(tmp_path / f"folder{suffix}", explored())
+    frame = pd.DataFrame({"row": range(1, N), "group": list("abcde")})
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep="\t", index=False)
+    with pytest.raises(FileExistsError, match=f"has labels of {N - 1} other rows"):
+        again(path, explored())
+
+
+def test_a_refusal_leaves_no_files(tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "labels.csv").write_text("mine")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with pytest.raises(FileExistsError):
+        Session(explored(), "", [], labels_file=tmp_path / "labels.csv")
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_failure_leaves_the_file_as_it_was(tmp_path, monkeypatch):

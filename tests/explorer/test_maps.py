@@ -1,5 +1,8 @@
 """Maps against the methods of their models: transform, inverse_transform, novelty."""
 
+from dataclasses import FrozenInstanceError
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -87,7 +90,7 @@ def test_other_coordinates_that_are_shown():
     shown = explored(model)
     before = shown.drawn
     shown.show(3, 1)
-    assert (shown.shown, shown.redrawn) == ((3, 1), 1)
+    assert (shown.view.shown, shown.redrawn) == ((3, 1), 1)
     for j, place in enumerate((3, 1)):
         assert np.corrcoef(shown.drawn[:, j], model.embedding_[:, place])[0, 1] == pytest.approx(1)
     found = shown.invert(shown.drawn.astype(float))
@@ -105,7 +108,7 @@ def test_coordinates_that_are_not_there(coordinates, text):
     shown = explored(manifoldry.PCA(4).fit(X))
     with pytest.raises(ValueError, match=text):
         shown.show(*coordinates)
-    assert (shown.shown, shown.redrawn) == ((0, 1), 0)
+    assert (shown.view.shown, shown.redrawn) == ((0, 1), 0)
 
 
 def test_new_rows_are_where_transform_puts_them(model, reference):
@@ -115,7 +118,7 @@ def test_new_rows_are_where_transform_puts_them(model, reference):
     at_rows, _ = shown.place(X)
     np.testing.assert_allclose(at_rows, shown.drawn, atol=1e-5)
     Z = model.transform(NEW)
-    expected = shown.frame.drawn(np.column_stack([Z, np.zeros(7)])[:, :2])
+    expected = shown.view.frame.drawn(np.column_stack([Z, np.zeros(7)])[:, :2])
     np.testing.assert_allclose(drawn, expected, atol=1e-6)
     prepared = NEW
     for step in steps:
@@ -200,6 +203,51 @@ def test_a_map_without_a_homotopy():
     assert shown.positions(None) is shown.drawn
     with pytest.raises(ValueError, match="the map map has no homotopy"):
         shown.positions(0)
+
+
+def similarity_error(a, b):
+    """Relative size of the difference after the best similarity, by the singular values."""
+    a, b = (each.astype(float) - each.mean(axis=0, dtype=float) for each in (a, b))
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    return 1 - np.linalg.svd(a.T @ b, compute_uv=False).sum() ** 2
+
+
+def test_other_coordinates_of_a_homotopy():
+    """Its steps are drawn anew; who draws the former coordinates still can."""
+    embeddings = [RNG.normal(size=(10, 3)) for _ in range(3)]
+    path = SimpleNamespace(kept=[0, 1, 2], embeddings=embeddings,
+                           column=lambda name: np.array([1.0, 2, 3]))  # fmt: skip
+    model = SimpleNamespace(path_=path)
+    model.embedding_ = embeddings[2]
+    shown = ExploredMap("m", "map", embeddings[2], model)
+    before = shown.view
+    first = shown.positions(0)
+    shown.show(2, 1)
+    for view, places in ((before, [0, 1]), (shown.view, [2, 1])):
+        for step in (0, 1, 2):
+            drawn = view.homotopy.drawn(step, view.drawn, view.shown)
+            assert similarity_error(drawn, embeddings[step][:, places]) < 1e-9
+    assert similarity_error(shown.positions(0), embeddings[0][:, [2, 1]]) < 1e-9
+    shown.show(0, 1)
+    np.testing.assert_array_equal(shown.positions(0), first)
+
+
+def test_a_view_does_not_change():
+    """Who has it, such as another thread, finds rows and coordinates that belong together."""
+    shown = explored(manifoldry.PCA(4).fit(X))
+    view, drawn = shown.view, shown.drawn.copy()
+    shown.show(3, 1)
+    assert shown.view is not view
+    with pytest.raises(FrozenInstanceError):
+        view.shown = (2, 3)
+    assert view.shown == (0, 1)
+    np.testing.assert_array_equal(view.drawn, drawn)
+    np.testing.assert_array_equal(view.nearest(drawn.astype(float)), np.arange(90))
+    at = RNG.uniform(-1, 1, size=(30, 2))
+    for each in (view, shown.view):
+        np.testing.assert_array_equal(
+            each.nearest(at), cdist(at, each.drawn.astype(float)).argmin(axis=1)
+        )
 
 
 @pytest.mark.parametrize(

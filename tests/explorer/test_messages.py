@@ -203,3 +203,14 @@ json_values = st.recursive(
 def test_any_header_is_read_or_refused(message, sizes, rest):
     text = json.dumps({"message": message, "sizes": sizes}).encode()  # with NaN and Infinity
     assert len(unpacked_or_refused(frame(text, rest))) < 300
+
+
+def test_a_header_of_many_megabytes_is_refused():
+    """Whose JSON would take far more memory than the message; arrays are not in the header."""
+    most = 2**22
+    around = len(json.dumps({"message": "", "sizes": []}))
+    assert unpack(frame({"message": "x" * (most - around), "sizes": []})) == "x" * (most - around)
+    with pytest.raises(MessageError, match="has no header"):
+        unpack(frame({"message": "x" * (most - around + 1), "sizes": []}))
+    large = np.zeros(2 * most, dtype=np.uint8)
+    np.testing.assert_array_equal(unpack(pack([large]))[0], large)

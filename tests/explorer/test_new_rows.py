@@ -92,7 +92,7 @@ def test_missing_values_are_imputed_as_in_the_data(tmp_path, flowers, frame):
     model = manifoldry.PCA(2).fit(flowers.X)
     shown = ExploredMap("m", "PCA", model.embedding_, model, [imputer])
     filled = np.where(np.isnan(table.X), np.median(flowers.X, axis=0), table.X)
-    expected = shown.frame.drawn(model.transform(filled))
+    expected = shown.view.frame.drawn(model.transform(filled))
     np.testing.assert_allclose(placed(table, [shown])["xy"]["m"], expected, atol=1e-6)
 
 
@@ -191,7 +191,7 @@ def test_rows_are_where_transform_puts_them(maps):
     assert set(found["xy"]) == {"a", "b"}
     assert set(found["skipped"]) == {"c"}
     for each in maps[:2]:
-        expected = each.frame.drawn(each.model.transform(NEW))
+        expected = each.view.frame.drawn(each.model.transform(NEW))
         np.testing.assert_allclose(found["xy"][each.id], expected, atol=1e-6)
     np.testing.assert_allclose(found["novelty"], maps[0].model.novelty(NEW), rtol=1e-6)
     assert found["names"] == ["row 1 (x)", "row 2 (y)"]

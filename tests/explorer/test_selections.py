@@ -152,7 +152,7 @@ def test_export_is_read_back_by_pandas(flowers, pca):
     name, content, note = exported(data, maps, rows)
     assert (name, note) == ("selection.csv", "")
     frame = read(content)
-    assert list(frame) == ["id", "pca0", "pca1", "t_SNE_20", *flowers.names, "species"]
+    assert list(frame) == ["id", "pca0", "pca1", "t_sne_20", *flowers.names, "species"]
     assert list(frame["id"]) == ["flower3", "flower77", "flower149"]
     np.testing.assert_allclose(frame[["pca0", "pca1"]], pca.embedding_[rows], rtol=1e-12)
     np.testing.assert_array_equal(frame[list(flowers.names)], flowers.X[rows])

@@ -1,12 +1,14 @@
 """The server, in a thread, with requests as browsers and attackers send them."""
 
+import asyncio
 import contextlib
 import http.client
 import json
 import socket
 import struct
 import time
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
 
 import numpy as np
 import psutil
@@ -20,7 +22,14 @@ uvicorn = pytest.importorskip("uvicorn")
 client = pytest.importorskip("websockets.sync.client")
 exceptions = pytest.importorskip("websockets.exceptions")
 
-from manifoldry.explorer.server import MOST_FRAME_BYTES, REFUSED, explorer_app  # noqa: E402
+from starlette.websockets import WebSocketDisconnect  # noqa: E402
+
+from manifoldry.explorer.server import (  # noqa: E402
+    MOST_FRAME_BYTES,
+    REFUSED,
+    _Page,
+    explorer_app,
+)
 from manifoldry.explorer.serving import Address  # noqa: E402
 
 
@@ -28,7 +37,8 @@ class Served:
     """A session, and how to reach it."""
 
     def __init__(self, session, address):
-        self.session, self.port, self.token = session, address.port, address.token
+        self.session, self.port = session, address.port
+        self.token, self.ticket = address.token, address.ticket
 
     def get(self, path, method="GET", **headers):
         """Status, headers and text; the path is sent as it is."""
@@ -50,13 +60,14 @@ class Served:
         return client.connect(url, origin=origin, **options)
 
 
-@pytest.fixture(scope="module")
-def served(flowers, pca):
+@contextlib.contextmanager
+def serving_flowers(flowers, pca):
+    """A server in a thread."""
     session = Session(ExploredData(flowers, flowers.X), "flowers", [])
     session.add_map("PCA", pca.embedding_, pca, method="pca")
     address = Address.bound(0)
     config = uvicorn.Config(
-        explorer_app(session, address.token), log_level="error", lifespan="off",
+        explorer_app(session, address.token, address.ticket), log_level="error", lifespan="off",
         ws_max_size=MOST_FRAME_BYTES, server_header=False, timeout_graceful_shutdown=2,
     )  # fmt: skip
     server = uvicorn.Server(config)
@@ -65,11 +76,19 @@ def served(flowers, pca):
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)
-    yield Served(session, address)
-    server.should_exit = True
-    thread.join(20)
+    try:
+        yield Served(session, address)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        session.close()
     assert not thread.is_alive()
-    session.close()
+
+
+@pytest.fixture(scope="module")
+def served(flowers, pca):
+    with serving_flowers(flowers, pca) as found:
+        yield found
 
 
 def send(page, number, action, **args):
@@ -210,6 +229,48 @@ def test_only_this_machine_can_connect(served):
     assert {each.laddr.ip for each in listening if each.laddr.port == served.port} == {"127.0.0.1"}
 
 
+def test_a_ticket_leads_to_the_page_once(flowers, pca, until):
+    with serving_flowers(flowers, pca) as served:
+        assert len({served.ticket, served.token}) == 2
+        assert len(served.ticket) >= 32
+        for wrong in ("", "x", served.token, served.ticket[:-1], served.ticket + "x"):
+            status, headers, text = served.get(f"/?ticket={wrong}")
+            assert status == 403
+            assert served.token not in text + str(headers)
+            check_headers(headers)
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+            assert served.get(f"/?ticket={served.ticket}", **headers)[0] == 403
+        status, headers, text = served.get(f"/?ticket={served.ticket}")
+        assert (status, text) == (303, "")
+        check_headers(headers)
+        location = {name.lower(): value for name, value in headers.items()}["location"]
+        assert location == f"/?token={served.token}"
+        assert served.get(location)[0] == 200
+        status, headers, text = served.get(f"/?ticket={served.ticket}")
+        assert status == 403
+        assert served.token not in text + str(headers)
+        assert served.page()[0] == 200
+
+
+def test_of_two_that_have_the_ticket_one_gets_in(flowers, pca):
+    with serving_flowers(flowers, pca) as served, ThreadPoolExecutor(8) as pool:
+        paths = [f"/?ticket={served.ticket}"] * 16
+        found = sorted(each[0] for each in pool.map(served.get, paths))
+        assert found == [303] + [403] * 15
+
+
+def test_a_ticket_opens_no_socket(served):
+    with served.socket(served.ticket) as page:
+        with pytest.raises(exceptions.ConnectionClosed):
+            page.recv(timeout=20)
+        assert page.close_code == REFUSED
+    url = f"ws://127.0.0.1:{served.port}/socket?ticket={served.ticket}"
+    with client.connect(url) as page:
+        with pytest.raises(exceptions.ConnectionClosed):
+            page.recv(timeout=20)
+        assert page.close_code == REFUSED
+
+
 # Sockets
 
 
@@ -268,20 +329,41 @@ def test_garbage_ends_the_connection_and_no_more(served, sent):
 def test_too_large_frames_are_refused(served):
     with served.socket(compression=None) as page:
         with contextlib.suppress(exceptions.ConnectionClosed, ConnectionError):
-            page.send(bytes(MOST_FRAME_BYTES + 1))
+            page.send(search_beside(MOST_FRAME_BYTES + 8))
         with pytest.raises(exceptions.ConnectionClosed):
             page.recv(timeout=20)
         assert page.close_code in (1009, 1006)  # the reason may be lost behind unread data
-    with served.socket() as page:
-        page.send(pack({"id": 1, "ask": "search", "with": {"text": "x" * (MOST_FRAME_BYTES // 2)}}))
+    with served.socket(compression=None) as page:
+        page.send(search_beside(MOST_FRAME_BYTES))
+        assert reply(page, 1)["reply"]["total"] == 1
+
+
+def search_beside(size):
+    """A request as a frame of so many bytes, most of them in an array that is not looked at."""
+    args = {"text": "flower3", "more": np.zeros(size - 1000, dtype=np.uint8)}
+    short = size - len(pack({"id": 1, "ask": "search", "with": args}))
+    args["more"] = np.zeros(size - 1000 + short, dtype=np.uint8)
+    found = pack({"id": 1, "ask": "search", "with": args})
+    assert len(found) == size
+    return found
+
+
+def test_long_texts_are_refused_before_they_are_read(served):
+    """Arrays may be large, but no text is."""
+    with served.socket(compression=None) as page:
+        page.send(pack({"id": 1, "ask": "search", "with": {"text": "x" * 2**21}}))
         assert "No row is called" in reply(page, 1)["reply"]["text"]
+        page.send(pack({"id": 2, "ask": "search", "with": {"text": "x" * 2**22}}))
+        with pytest.raises(exceptions.ConnectionClosed):
+            reply(page, 2)
+        assert page.close_code == 1003
 
 
 def test_a_compressed_bomb_is_refused(served):
     """A few kilobytes that would become a gigabyte."""
     with served.socket() as page:  # with compression, if the server agrees
         with contextlib.suppress(exceptions.ConnectionClosed, ConnectionError):
-            page.send(bytes(64 * MOST_FRAME_BYTES // 16))
+            page.send(search_beside(4 * MOST_FRAME_BYTES))
         with pytest.raises(exceptions.ConnectionClosed):
             page.recv(timeout=20)
         assert page.close_code == 1009
@@ -340,6 +422,125 @@ def test_requests_are_answered_while_another_takes_long(served, monkeypatch):
         assert numbers == [2, 1]
 
 
+def test_the_last_selection_stays(served, monkeypatch):
+    """Also if an earlier one takes longer."""
+    from manifoldry.explorer import actions
+
+    usual, order = actions.ACTIONS["select"], []
+
+    def select(session, args):
+        first = int(args.array("rows")[0])
+        time.sleep(0.3 if first == 0 else 0)
+        order.append(first)
+        return usual(session, args)
+
+    monkeypatch.setitem(actions.ACTIONS, "select", select)
+    with served.socket() as page:
+        for i in range(10):
+            send(page, i, "select", rows=np.array([i], dtype="u4"))
+        assert [unpack(page.recv(timeout=20))["id"] for _ in range(10)] == list(range(10))
+    assert order == list(range(10))
+    assert served.session.selection.tolist() == [9]
+
+
+class FakeSocket:
+    """A websocket whose messages are given, and which sends only when it is told to."""
+
+    def __init__(self, messages):
+        self.messages = [pack(each) for each in messages]
+        self.read, self.sent, self.may_send = 0, [], asyncio.Event()
+        self.ended, self.gone = asyncio.Event(), False
+
+    async def receive(self):
+        if self.read < len(self.messages):
+            self.read += 1
+            return {"type": "websocket.receive", "bytes": self.messages[self.read - 1]}
+        await self.ended.wait()
+        return {"type": "websocket.disconnect"}
+
+    async def send_bytes(self, frame):
+        await self.may_send.wait()
+        if self.gone:
+            raise WebSocketDisconnect
+        self.sent.append(unpack(frame))
+
+
+async def soon(condition):
+    """Wait until something holds."""
+    for _ in range(3000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("waited in vain")
+
+
+def test_few_requests_of_a_page_are_answered_at_the_same_time(session, monkeypatch):
+    from manifoldry.explorer import actions
+
+    hold = Event()
+    monkeypatch.setitem(actions.ACTIONS, "rows", lambda session, args: hold.wait(30) and {})
+
+    async def requests():
+        asks = [{"id": i, "ask": "rows", "with": {}} for i in range(40)]
+        fake = FakeSocket(asks)
+        page = _Page(session, fake)
+        serving = asyncio.create_task(page.serve())
+        await soon(lambda: fake.read == 16)
+        await asyncio.sleep(0.1)
+        assert fake.read == 16  # further ones stay with the browser
+        fake.may_send.set()
+        hold.set()
+        await soon(lambda: len(fake.sent) == 40)
+        fake.ended.set()
+        await serving
+        assert sorted(each["id"] for each in fake.sent) == list(range(40))
+
+    asyncio.run(requests())
+
+
+def test_a_page_that_is_behind_sees_few_previews(session):
+    """And all other events."""
+
+    async def events():
+        fake = FakeSocket([])
+        serving = asyncio.create_task(_Page(session, fake).serve())
+        await soon(lambda: session._listeners)
+        for i in range(100):
+            session.tell("preview", {"i": i})
+            session.tell("say", {"i": i}) if i % 10 == 0 else None
+            await asyncio.sleep(0.001)
+        fake.may_send.set()
+        await soon(lambda: len([e for e in fake.sent if e["event"] == "say"]) == 10)
+        assert 1 <= len([e for e in fake.sent if e["event"] == "preview"]) <= 4
+        fake.sent.clear()
+        session.tell("preview", {"i": 100})
+        await soon(lambda: fake.sent == [{"event": "preview", "with": {"i": 100}}])
+        fake.ended.set()
+        await serving
+
+    asyncio.run(events())
+
+
+def test_a_page_that_is_gone_with_its_requests_is_forgotten(session):
+    """It has asked for more than it has read, so replies wait for it, and nothing more is read."""
+
+    async def requests():
+        asks = [{"id": i, "ask": "search", "with": {"text": "setosa"}} for i in range(400)]
+        fake = FakeSocket(asks)
+        page = _Page(session, fake)
+        serving = asyncio.create_task(page.serve())
+        await soon(lambda: page.outgoing.full() and len(page.answering) == 16)
+        assert fake.read < 400
+        assert len(session._listeners) == 1
+        fake.gone = True
+        fake.may_send.set()
+        await asyncio.wait_for(serving, 20)
+        assert session._listeners == []
+        await soon(lambda: not page.answering)
+
+    asyncio.run(requests())
+
+
 def test_a_page_that_is_closed_is_forgotten(served, until):
     before = len(served.session._listeners)
     with served.socket() as page:
@@ -371,9 +572,9 @@ def test_a_page_that_does_not_read_keeps_nobody_waiting(served, until):
         heard = []
         reading = Thread(target=lambda: heard.extend(event(other, "say") for _ in range(400)))
         reading.start()
-        for _ in range(400):
+        for i in range(400):
             served.session.tell("say", {"text": text})
-            time.sleep(0.001)
+            until(lambda i=i: len(heard) > i - 100)  # otherwise it is too slow as well
         reading.join(30)
         assert len(heard) == 400
         send(other, 2, "search", text="flower3")

@@ -33,8 +33,10 @@ def test_any_free_port():
     one, two = Address.bound(0), Address.bound(0)
     assert one.port != two.port
     assert one.token != two.token
-    assert len(one.token) >= 32
+    assert len({one.token, one.ticket, two.token, two.ticket}) == 4
+    assert min(len(one.token), len(one.ticket)) >= 32
     assert one.link == f"http://127.0.0.1:{one.port}/?token={one.token}"
+    assert one.link_for_once == f"http://127.0.0.1:{one.port}/?ticket={one.ticket}"
     assert one.listening.getsockname()[0] == "127.0.0.1"
     for each in (one, two):
         each.listening.close()
@@ -62,10 +64,29 @@ def test_ports_that_do_not_exist(port):
         Address.bound(port)
 
 
+@pytest.mark.parametrize("browser", [True, False])
+def test_the_browser_gets_a_link_for_once(session, monkeypatch, until, browser):
+    """All users of the machine see with which arguments programs are started."""
+    import uvicorn
+
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda link: opened.append(link))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: None)
+    address = Address.bound(0)
+    link = address.link_for_once
+    serving.serve(session, address, browser=browser)
+    if browser:
+        until(lambda: opened)
+    assert opened == [link] * browser
+    assert address.ticket in link
+    assert address.token not in link
+    assert not session.folder.exists()
+
+
 ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "BROWSER": "false"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_process_ends_cleanly(tmp_path, number, until):
     """With a page that is open, and a worker that works."""
     rows = "\n".join(f"{i % 7},{i * i % 11},{i % 3}" for i in range(300))

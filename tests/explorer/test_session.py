@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist
+from sklearn.manifold import trustworthiness
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -39,6 +41,27 @@ def test_listeners_until_they_are_forgotten(session):
     other()
     session.tell("say", {})
     assert heard == ["say", "other", "other"]
+
+
+def test_a_listener_that_raises_is_dropped(session):
+    """Such as a page that is gone; other pages and the work go on."""
+    heard = []
+
+    def gone(name, content):
+        heard.append("gone")
+        raise OSError("the page is closed")
+
+    def leaving(name, content):
+        forget()
+        raise OSError("the page is closed")
+
+    session.listen(gone)
+    forget = session.listen(leaving)
+    session.listen(lambda name, content: heard.append(name))
+    session.tell("say", {})
+    session.tell("say", {})
+    assert heard == ["gone", "say", "say"]
+    forget()  # again does nothing
 
 
 def test_maps_are_turned_to_match_the_first(session):
@@ -79,6 +102,16 @@ def test_removed_maps(session, events):
     with pytest.raises(ValueError, match="not here any more; reload the page"):
         session.remove_map(shown.id)
     assert session.reference is None
+
+
+def test_evidence_that_ends_after_its_map_was_removed(session, events):
+    (shown,) = session.maps.values()
+    values = [np.zeros(150, dtype=np.float32), ""]
+    session.remove_map(shown.id)
+    events.clear()
+    session.work._keep_evidence(shown, {"colors": {"trustworthiness": values}, "stability": None})
+    session.work._keep_stability(shown, {"color": values, "verdict": "", "n_refits": 5})
+    assert events == []
 
 
 def test_description_of_a_map(session):
@@ -151,24 +184,26 @@ def test_a_labels_file_that_cannot_be_written(make_session, flowers, tmp_path):
 
 
 def test_work_about_a_map_is_done_once(session, monkeypatch):
-    monkeypatch.setattr(session.jobs, "add", lambda job: session.jobs.jobs.setdefault(job.id, job))
+    monkeypatch.setattr(
+        session.work.jobs, "add", lambda job: session.work.jobs.jobs.setdefault(job.id, job)
+    )
     (shown,) = session.maps.values()
-    first = session.judge(shown)
-    assert session.judge(shown) is first
-    assert session.refit(shown) is not first
+    first = session.work.assess(shown)
+    assert session.work.assess(shown) is first
+    assert session.work.refit(shown) is not first
     first.state = "failed"
-    assert session.judge(shown) is not first
+    assert session.work.assess(shown) is not first
 
 
 def task_of(session, shown, kind):
-    return session._judging_task(shown, kind)
+    return session.work._task_about(shown, kind)
 
 
 def test_a_pipeline_is_judged_by_what_its_method_got(make_session, flowers):
     """Neighbors are those of the standardized flowers."""
     model = make_pipeline(StandardScaler(), manifoldry.PCA(2)).fit(flowers.X)
     session = make_session(flowers)
-    session.judge_unasked = lambda shown: None
+    session.work.assess_unasked = lambda shown: None
     add_map(session, "PCA", model)
     (shown,) = session.maps.values()
     found = judge_map(task_of(session, shown, "evidence"), Silent())
@@ -197,6 +232,24 @@ def test_coordinates_of_data_with_gaps_can_be_judged(flowers):
         session.close()
 
 
+def test_a_map_of_distances_is_judged_by_the_features(make_session):
+    """Its model had distances of pairs, which are not here."""
+    X = np.random.default_rng(0).normal(size=(90, 4)) * [4, 2, 1, 1]
+    model = manifoldry.Isomap(metric="precomputed", n_neighbors=30)
+    model.fit(cdist(X, X, "cityblock"))
+    session = make_session(X)
+    session.work.assess_unasked = lambda shown: None
+    add_map(session, "Isomap", model)
+    assert session.notes == []  # it is not asked to place the features
+    (shown,) = session.maps.values()
+    task = task_of(session, shown, "evidence")
+    assert task["metric"] == "euclidean"
+    values = {each["name"]: each["value"] for each in judge_map(task, Silent())["metrics"]}
+    k = manifoldry.assess(X, model.embedding_).n_neighbors
+    expected = trustworthiness(X, model.embedding_, n_neighbors=k)
+    assert values["trustworthiness"] == pytest.approx(expected)
+
+
 def test_labels_with_gaps_or_a_value_for_each_row_are_no_classes(make_session, flowers):
     for values in (np.arange(150).astype(str), np.array([None, "a", "b"] * 50, dtype=object)):
         session = make_session(Table(flowers.X, labels={"x": values}))
@@ -211,29 +264,29 @@ def test_labels_with_gaps_or_a_value_for_each_row_are_no_classes(make_session, f
 def test_work_that_needs_what_is_not_there(make_session, session):
     alone = Session(ExploredData(Table(np.empty((5, 0))), None, restored=np.zeros((2, 2))), "", [])
     shown = alone.add_map("x", np.eye(5)[:, :2])
-    for action in (lambda: alone.fit(METHODS[0]), lambda: alone.judge(shown)):
+    for action in (lambda: alone.work.fit(METHODS[0]), lambda: alone.work.assess(shown)):
         with pytest.raises(ValueError, match="The data are not here, only the map"):
             action()
     alone.close()
     assert not alone.folder.exists()
     with pytest.raises(ValueError, match="pass a fitted estimator"):
-        session.refit(session.add_map("x", np.random.default_rng(0).normal(size=(150, 2))))
+        session.work.refit(session.add_map("x", np.random.default_rng(0).normal(size=(150, 2))))
 
 
 def test_stability_comes_before_or_after_other_evidence(session, events):
     (shown,) = session.maps.values()
     refits = {"verdict": "stable", "variability": 0.1, "n_refits": 5}
     values = [np.zeros(150, dtype=np.float32), ""]
-    session._keep_evidence(shown, {"colors": {"trustworthiness": values}, "stability": None})
-    session._keep_stability(shown, {"color": values, **refits})
+    session.work._keep_evidence(shown, {"colors": {"trustworthiness": values}, "stability": None})
+    session.work._keep_stability(shown, {"color": values, **refits})
     assert shown.evidence["stability"] == refits
-    session._keep_evidence(shown, {"colors": {}, "stability": None})
+    session.work._keep_evidence(shown, {"colors": {}, "stability": None})
     assert shown.evidence["stability"] == refits
     assert [name for name, _ in events] == ["map", "evidence"] * 3
     assert described_map(shown)["evidence_colors"] == ["trustworthiness", "stability"]
     other = session.add_map("other", shown.embedding, shown.model)
-    session._keep_stability(other, {"color": values, **refits})
-    session._keep_evidence(other, {"colors": {}, "stability": None})
+    session.work._keep_stability(other, {"color": values, **refits})
+    session.work._keep_evidence(other, {"colors": {}, "stability": None})
     assert other.evidence["stability"] == refits
 
 
@@ -254,8 +307,25 @@ def test_a_model_file_from_the_page_opens_the_same_map(tmp_path):
         training = manifoldry.read_info(tmp_path / name).training
         assert training["input"] == "flowers.csv"
         assert training["feature_names"] == ["a", "b", "c", "d", "e"]
-        assert not list(session.folder.glob("*.model"))
+        assert list(session.folder.iterdir()) == []
         with pytest.raises(ValueError, match="pass a fitted estimator"):
             session.model_to_keep(session.add_map("bare", X[:, :2]))
     finally:
         session.close()
+
+
+@pytest.mark.parametrize("name", ["a/b", "../../x", "a__b", "π 1"])
+def test_a_model_of_a_map_with_any_name(session, flowers, tmp_path, name):
+    model = manifoldry.PCA(2).fit(flowers.X)
+    shown = session.add_map(name, model.embedding_, model)
+    (tmp_path / "x.model").write_bytes(session.model_to_keep(shown)[1])
+    loaded = manifoldry.load(tmp_path / "x.model")
+    np.testing.assert_allclose(loaded.transform(flowers.X), model.transform(flowers.X))
+    assert list(session.folder.iterdir()) == []
+
+
+def test_a_model_that_is_too_large_to_download(session, monkeypatch):
+    monkeypatch.setattr("manifoldry.explorer.session._MOST_DOWNLOADED", 100)
+    with pytest.raises(ValueError, match="too many to download from a page"):
+        session.model_to_keep(next(iter(session.maps.values())))
+    assert list(session.folder.iterdir()) == []

@@ -1,10 +1,14 @@
 """Files of pages: within limits, in their folder, and only of known formats."""
 
+import gzip
+import io
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+from manifoldry.explorer.unpacked_size import unpacked_size
 from manifoldry.explorer.uploads import UploadLimits, Uploads
 
 
@@ -97,7 +101,8 @@ def test_names_lead_nowhere_else(uploads, tmp_path, name):
 @pytest.mark.parametrize(
     "name",
     ["x", "", ".", "..", "x.py", "x.model", "x.pkl", "x.exe", "x.csv/", "x.csv/..", "x.csv\x00.py",
-     "x.zip", "x.gz", "x.npy.gz", "x.png.gz", "x.csv ", "csv", ".csv"],
+     "x.zip", "x.gz", "x.npy.gz", "x.png.gz", "x.csv ", "csv", ".csv",
+     "x.feather", "x.arrow", "x.ipc", "x.parquet.gz"],
 )  # fmt: skip
 def test_unknown_endings_are_refused_and_drop_nothing(uploads, tmp_path, name):
     kept = [uploads.receive(None, "x.csv", 0, 1, b"1") for _ in range(2)]
@@ -111,7 +116,7 @@ def test_unknown_endings_are_refused_and_drop_nothing(uploads, tmp_path, name):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".csv.gz", ".TXT.GZ", ".parquet",
-                                    ".npy", ".npz", ".feather"])  # fmt: skip
+                                    ".pq", ".npy", ".npz"])  # fmt: skip
 def test_endings_that_are_kept(uploads, ending):
     made = uploads.receive(None, f"my.table{ending}", 0, 1, b"1")
     assert uploads.finished(made).name == f"rows{ending.lower()}"
@@ -124,6 +129,81 @@ def test_the_oldest_file_is_dropped(uploads, tmp_path):
     for each in made[1:]:
         uploads.receive(each, "x.csv", 1, 2, b"2")
     assert len(files(tmp_path)) == 2
+
+
+MOST_UNPACKED = 100_000
+
+
+@pytest.fixture
+def unpacking(tmp_path):
+    return Uploads(tmp_path / "uploads", UploadLimits(most_unpacked=MOST_UNPACKED))
+
+
+def send(uploads, name, content):
+    return uploads.receive(None, name, 0, len(content), content)
+
+
+def saved(write):
+    """What a function writes into a file."""
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def parquet(columns):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    return saved(lambda file: pandas.DataFrame(columns).to_parquet(file, compression="zstd"))
+
+
+SMALL_BUT_LARGE = {
+    "x.csv.gz": lambda: gzip.compress(b"1,2\n" * 30_000),
+    "x.TXT.GZ": lambda: gzip.compress(b"1") + gzip.compress(bytes(MOST_UNPACKED)),  # two members
+    "x.npz": lambda: saved(
+        lambda file: np.savez_compressed(file, a=np.zeros(12_000), b=np.zeros(12_000))
+    ),
+    "x.parquet": lambda: parquet({"a": np.zeros(13_000)}),
+    "x.pq": lambda: parquet({"a": ["x" * 1000 + str(i) for i in range(120)]}),
+}
+
+
+@pytest.mark.parametrize("name", SMALL_BUT_LARGE)
+def test_small_files_that_are_large_when_they_are_unpacked(unpacking, tmp_path, name):
+    content = SMALL_BUT_LARGE[name]()
+    assert len(content) < MOST_UNPACKED / 10
+    made = send(unpacking, name, content)
+    with pytest.raises(ValueError, match=r"more than 0.1 MB when it is unpacked.*transform MODEL"):
+        unpacking.finished(made)
+    assert files(tmp_path) == []
+    with pytest.raises(ValueError, match="not here any more"):
+        unpacking.finished(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv.gz", lambda: gzip.compress(b"1,2\n" * 25_000)),  # exactly what is taken
+        ("x.npz", lambda: saved(lambda file: np.savez_compressed(file, np.zeros(12_000)))),
+        ("x.parquet", lambda: parquet({"a": np.zeros(12_000)})),
+        # Damaged files have no other size; reading them says what is wrong.
+        ("x.csv.gz", lambda: b"no gzip"),
+        ("x.csv.gz", lambda: gzip.compress(b"1,2\n" * 1000)[:-9]),
+        ("x.csv.gz", lambda: gzip.compress(b"1,2\n" * 1000)[:20] + b"damage" * 5),
+        ("x.npz", lambda: b"PK but no archive"),
+        ("x.parquet", lambda: b"PAR1 but no table PAR1"),
+    ],
+)
+def test_files_whose_size_is_taken(unpacking, name, content):
+    sent = content()
+    assert unpacking.finished(send(unpacking, name, sent)).read_bytes() == sent
+
+
+@pytest.mark.parametrize("level", [0, 9])
+def test_bytes_of_gzip_are_counted_no_further_than_needed(tmp_path, level):
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(bytes(50_000_000), level))
+    assert unpacked_size(path, 10**9) == 50_000_000
+    assert 3_000_000 < unpacked_size(path, 3_000_000) < 6_000_000
 
 
 @pytest.mark.parametrize("upload", ["..", "../..", "", "0" * 16])

@@ -1,5 +1,7 @@
 """The widget: requests of a view are answered to it, events go to all views."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,7 @@ def test_a_selection_on_the_page_reaches_python(widget, explorer):
     ask(widget, {"id": 1, "ask": "select", "with": {"rows": rows}})
     np.testing.assert_array_equal(explorer.selection, [3, 5])
     np.testing.assert_array_equal(widget.selection, [3, 5])
-    assert widget.n_selected == 2
+    assert widget.n_changes == 0  # the page sets it itself
 
 
 def test_a_selection_in_python_reaches_the_page(widget, explorer):
@@ -70,7 +72,14 @@ def test_a_selection_in_python_reaches_the_page(widget, explorer):
     assert "view" not in content
     assert message["event"] == "select"
     assert message["with"]["rows"].tolist() == [7]
-    assert widget.n_selected == 1
+    assert widget.n_changes == 1
+    seen = []
+    widget.observe(lambda change: seen.append(change["new"]), "n_changes")
+    explorer.select([7])  # also the same rows: who waits for a selection is told
+    explorer.select([])
+    assert seen == [2, 3]
+    explorer._session.tell("say", {"text": "nothing"})
+    assert widget.n_changes == 3
 
 
 def test_labels_made_in_one_view_reach_the_others(widget, explorer):
@@ -100,7 +109,28 @@ def test_the_same_widget_every_time(explorer):
     assert explorer.widget is explorer.widget
     assert explorer._display_() is explorer.widget
     assert explorer.widget.height == 300
-    assert explorer.widget.n_selected == 0
+    assert explorer.widget.n_changes == 0
+    assert "n_changes" in explorer.widget.keys  # which are synchronized
+
+
+def test_the_session_lives_as_long_as_the_widget(flowers, pca, monkeypatch):
+    """It is the widget that a notebook shows, not the explorer."""
+    monkeypatch.setattr(JobQueue, "add", lambda queue, job: queue.jobs.setdefault(job.id, job))
+    widget = manifoldry.explore(pca, flowers).widget
+    sent = []
+    widget.send = lambda content, buffers=None: sent.append(content["message"])
+    gc.collect()
+    widget._handle_custom_msg(
+        {"view": "v", "message": {"id": 1, "ask": "search", "with": {"text": "setosa"}}}, []
+    )
+    assert sent[-1]["reply"]["total"] == 50
+    folder = widget._kept._session.folder
+    assert folder.exists()
+    widget.close()
+    assert folder.exists()
+    del widget
+    gc.collect()
+    assert not folder.exists()
 
 
 def test_a_widget_that_is_closed_hears_nothing(widget, explorer):

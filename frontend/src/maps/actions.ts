@@ -11,6 +11,7 @@ import { thinned } from "./polygon.ts";
 
 const MOST_LINE = 200;
 const MOST_LASSO = 600;
+const ON_ITS_PATH = "The inverse is that of the map itself: move the slider of its path back to it first.";
 
 /** Pins a row and says its name, for keys. */
 export async function pinAndSay(app: App, row: number): Promise<void> {
@@ -40,9 +41,10 @@ export function togglePinned(app: App): void {
   saySelected(app);
 }
 
-/** First the pinned row, then the selection. */
+/** First the probe and the line, then the pinned row, then the selection. */
 export function letGo(app: App): void {
-  if (app.pinned.value >= 0) app.pinned.set(-1);
+  if (app.probe.value || app.line.value) app.clearInverse();
+  else if (app.pinned.value >= 0) app.pinned.set(-1);
   else if (app.selection.value.length) {
     app.select(NO_ROWS);
     saySelected(app);
@@ -52,7 +54,7 @@ export function letGo(app: App): void {
 /** Why the inverse cannot be asked for on a map; empty if it can. */
 export function whyNoInverse(app: App, info: MapInfo): string {
   if (!info.can_invert) return info.why_not || `${info.name} has no inverse.`;
-  if (app.along.value.has(info.id)) return "The inverse is that of the map itself: move the slider of its path back to it first.";
+  if (app.along.value.has(info.id)) return ON_ITS_PATH;
   return "";
 }
 

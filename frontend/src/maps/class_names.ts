@@ -33,7 +33,8 @@ export class ClassNames {
   /** Names where they belong now; found again only after a change. */
   places(hidden: ReadonlySet<number>, placement: Placement): PlacedName[] {
     const state = [this.samples, hidden, placement.start, placement.end, placement.between];
-    if (state.some((each, i) => each !== this.kept.for[i])) this.kept = { for: state, names: this.find(hidden, placement) };
+    const changed = state.some((each, i) => each !== this.kept.for[i]);
+    if (changed) this.kept = { for: state, names: this.find(hidden, placement) };
     return this.kept.names;
   }
 

@@ -9,9 +9,15 @@ export const GRAY = "#9a9a9a";
 /** Points when nothing colors them. */
 export const PLAIN = "#2f74c0";
 
+/** New rows, which are drawn as diamonds. */
+export function newColor(dark: boolean): string {
+  return dark ? "#ffd24a" : "#e0218a";
+}
+
 // Viridis without its darkest and lightest parts, which are lost on dark and light backgrounds.
 const VALUES: Stop[] = [
-  [0, "#46327e"], [0.17, "#3b528b"], [0.33, "#2c728e"], [0.5, "#21918c"], [0.67, "#35b779"], [0.83, "#7fce46"], [1, "#d8d219"],
+  [0, "#46327e"], [0.17, "#3b528b"], [0.33, "#2c728e"], [0.5, "#21918c"],
+  [0.67, "#35b779"], [0.83, "#7fce46"], [1, "#d8d219"],
 ];
 // Values from 0.6 to 1. Below 0.9 neighbors on the map are often not neighbors in the data.
 const TRUST: Stop[] = [

@@ -119,7 +119,8 @@ export class Gestures {
   /** Two fingers on a trackpad scroll in fractions of pixels or sideways, which a wheel does not. */
   private pans(event: WheelEvent): boolean {
     const now = performance.now();
-    const notches = (event as WheelEvent & { wheelDeltaY?: number }).wheelDeltaY ?? 1; // 120 each, at any zoom of the page
+    // 120 for each notch, at any zoom of the page.
+    const notches = (event as WheelEvent & { wheelDeltaY?: number }).wheelDeltaY ?? 1;
     const fractional = !Number.isInteger(event.deltaY) && notches % 120 !== 0;
     const looks = event.deltaMode === 0 && (event.deltaX !== 0 || fractional);
     const pans = looks || (this.scrolled.pans && now - this.scrolled.at < SCROLL_PAUSE_MS);

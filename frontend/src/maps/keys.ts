@@ -5,7 +5,8 @@ import { letGo, nextRow, pinAndSay, setProbe, togglePinned } from "./actions.ts"
 import type { MapView } from "./map_view.ts";
 
 export const KEYS_HELP =
-  "Arrow keys go to the next row in that direction, Space adds it to the selection or takes it out, Escape lets go. " +
+  "Arrow keys go to the next row in that direction, Space adds it to the selection or takes it out. " +
+  "Escape lets go of the probe and the line, then of the row, then of the selection. " +
   "Shift and arrow keys move the picture, plus and minus zoom, 0 shows the whole map. " +
   "M, L, P and D choose the tools move, lasso, probe and draw a line. With the probe, arrow keys move it.";
 

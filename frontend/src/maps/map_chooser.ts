@@ -12,7 +12,8 @@ export interface Part {
 export function mapChooser(app: App): Part {
   const title = element("summary", {});
   const list = element("ul", { class: "choices" });
-  const root = element("details", { class: "menu", onkeydown: (event) => event.key === "Escape" && shut() }, title, list);
+  const onkeydown = (event: KeyboardEvent) => event.key === "Escape" && shut();
+  const root = element("details", { class: "menu", onkeydown }, title, list);
   const shut = () => {
     root.open = false;
     title.focus();
@@ -39,7 +40,8 @@ export function mapChooser(app: App): Part {
 function choice(app: App, id: string, name: string): HTMLElement {
   const shown = app.shown.value.includes(id);
   const full = !shown && app.shown.value.length >= MOST_SHOWN;
-  const box = element("input", { type: "checkbox", value: id, checked: shown, disabled: full, onchange: () => toggle(app, id) });
+  const onchange = () => toggle(app, id);
+  const box = element("input", { type: "checkbox", value: id, checked: shown, disabled: full, onchange });
   const title = full ? `At most ${MOST_SHOWN} maps are shown at once. Hide one first.` : undefined;
   return element("li", { title }, element("label", {}, box, ` ${name}`));
 }

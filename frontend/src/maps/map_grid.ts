@@ -43,15 +43,19 @@ export class MapGrid implements Shared {
       app.maps.onChange((maps) => maps.forEach((info) => this.views.get(info.id)?.update(info))),
       app.along.onChange(() => this.views.forEach((view) => void view.positions.show())),
       onAny([app.colorBy, app.hidden, app.selection, app.dark], () => painter.paintAll()),
-      onAny([app.hovered, app.pinned, app.placed, app.probe, app.line, app.classNames], () => painter.drawAbove()),
+      onAny(
+        [app.hovered, app.hoveredNew, app.pinned, app.placed, app.probe, app.line, app.classNames],
+        () => painter.drawAbove(),
+      ),
       app.tool.watch((tool) => (this.root.dataset.tool = tool)),
       app.linkedZoom.onChange((linked) => linked && this.moved(this.views.get(app.active.value))),
     );
   }
 
-  /** Maps, and previews of running jobs. */
+  /** Maps in the order of the list of all maps, and previews of running jobs. */
   get all(): MapView[] {
-    return [...this.views.values(), ...this.previews.views];
+    const views = this.app.maps.value.flatMap(({ id }) => this.views.get(id) ?? []);
+    return [...views, ...this.previews.views];
   }
 
   /** Makes and removes panels so that they are those of app.shown. */

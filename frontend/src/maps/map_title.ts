@@ -11,9 +11,12 @@ export class MapTitle {
   private readonly ends: (() => void)[];
 
   constructor(private readonly app: App, private info: MapInfo, isMap: boolean) {
-    const close = button("×", () => this.hide(), { class: "close", title: `Hide ${info.name}`, "aria-label": `Hide ${info.name}` });
-    this.root = element("header", { class: "title" }, this.name, this.grade, this.coordinates, isMap && close);
-    this.askEvidence().catch(() => {}); // the page says what went wrong
+    const hide = `Hide ${info.name}`;
+    const close = button("×", () => this.hide(), { class: "close", title: hide, "aria-label": hide });
+    const about = element("div", { class: "about" }, this.name, this.grade, this.coordinates);
+    this.root = element("header", { class: "title" }, about, isMap && close);
+    // Of a map that was judged before the page was opened.
+    if (info.evidence === "ready" && !app.evidence.value.has(info.id)) app.askEvidence(info.id).catch(() => {});
     this.ends = [
       app.evidence.watch(() => this.showGrade()),
       app.active.watch((active) => this.name.classList.toggle("active", isMap && active === info.id)),
@@ -25,14 +28,6 @@ export class MapTitle {
     this.info = info;
     this.name.textContent = this.name.title = info.name;
     if (String(before.shown) !== String(info.shown) || !this.coordinates.firstChild) this.showCoordinates();
-  }
-
-  /** Evidence of a map that was computed before the page was opened. */
-  private async askEvidence(): Promise<void> {
-    const { app, info } = this;
-    if (info.evidence !== "ready" || app.evidence.value.has(info.id)) return;
-    const { evidence } = await app.ask("evidence", { map: info.id });
-    if (evidence) app.evidence.set(new Map(app.evidence.value).set(info.id, evidence));
   }
 
   private showGrade(): void {
@@ -58,7 +53,8 @@ export class MapTitle {
   }
 
   private async choose(): Promise<void> {
-    const shown = [...this.coordinates.querySelectorAll("select")].map((list) => Number(list.value)) as [number, number];
+    const lists = [...this.coordinates.querySelectorAll("select")];
+    const shown = lists.map((list) => Number(list.value)) as [number, number];
     try {
       const info = await this.app.ask("coordinates", { map: this.info.id, shown });
       this.app.maps.set(this.app.maps.value.map((each) => (each.id === info.id ? info : each)));

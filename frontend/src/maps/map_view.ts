@@ -8,7 +8,7 @@ import type { Coloring } from "./coloring.ts";
 import { Gestures } from "./gestures.ts";
 import { listenToKeys } from "./keys.ts";
 import type { Order, Visible } from "./order.ts";
-import { drawOverlay } from "./overlay.ts";
+import { drawOverlay, newRowAt } from "./overlay.ts";
 import type { Draft } from "./overlay.ts";
 import { PathBar } from "./path_bar.ts";
 import { Placement } from "./placement.ts";
@@ -63,7 +63,10 @@ export class MapView {
       "div", { class: "plot", tabindex: 0, role: "application", "aria-describedby": shared.help },
       this.canvas, this.note, this.sampleNote, this.tooltip.root,
     );
-    this.root = element("section", { class: "map", "data-map": info.id, "aria-label": info.name }, this.title.root, this.plot, this.path.root);
+    this.root = element(
+      "section", { class: "map", "data-map": info.id, "aria-label": info.name },
+      this.title.root, this.plot, this.path.root,
+    );
     this.plot.addEventListener("focus", () => isMap && app.active.set(info.id));
     new Gestures(this);
     listenToKeys(this);
@@ -104,12 +107,13 @@ export class MapView {
   /** While it moves, a map of very many points may be drawn with a random part of them. */
   tellDrawn(drawn: number, all: number): void {
     this.sampleNote.hidden = drawn >= all;
-    if (drawn < all) this.sampleNote.textContent = `${drawn.toLocaleString("en-US")} of ${counted(all, "point")} while it moves`;
+    if (drawn >= all) return;
+    this.sampleNote.textContent = `${drawn.toLocaleString("en-US")} of ${counted(all, "point")} while it moves`;
   }
 
   drawAbove(): void {
     const { app, camera, info, placement } = this;
-    const xy = app.placed.value?.xy[info.id];
+    const xy = this.newRows;
     const own = <T extends { map: string }>(value: T | null) => (value?.map === info.id ? value : null);
     drawOverlay(this.canvas, {
       camera,
@@ -118,11 +122,16 @@ export class MapView {
       names: app.classNames.value ? this.classNames.places(app.hidden.value, placement) : [],
       hovered: this.placeOf(app.hovered.value),
       pinned: placement.at(app.pinned.value),
-      placed: xy ? { xy, novelty: app.placed.value!.novelty } : null,
+      placed: xy ? { xy, novelty: app.placed.value!.novelty, hovered: app.hoveredNew.value } : null,
       probe: own(app.probe.value)?.at ?? null,
       line: own(app.line.value)?.at ?? null,
       draft: this.drawn,
     });
+  }
+
+  /** Where new rows are on this map. */
+  private get newRows(): Float32Array | undefined {
+    return this.app.placed.value?.xy[this.info.id];
   }
 
   private placeOf(row: number): Point | null {
@@ -158,13 +167,16 @@ export class MapView {
   }
 
   hover(px: number, py: number): void {
-    const row = this.nearest(px, py);
+    const added = this.newRows ? newRowAt(this.camera, this.newRows, px, py) : -1;
+    const row = added < 0 ? this.nearest(px, py) : -1;
+    this.app.hoveredNew.set(added);
     this.app.hovered.set(row);
-    this.tooltip.show(row, px, py);
+    this.tooltip.show(added < 0 ? { kind: "row", number: row } : { kind: "new", number: added }, px, py);
   }
 
   leave(): void {
     this.app.hovered.set(-1);
+    this.app.hoveredNew.set(-1);
     this.tooltip.hide();
   }
 

@@ -1,13 +1,20 @@
 // What is drawn above the points of a map: names of classes, rings around rows, new points, the probe,
 // and a lasso or line in progress.
+import { UNLIKE } from "../protocol.ts";
 import type { Point } from "../protocol.ts";
 import type { Camera } from "./camera.ts";
 import type { PlacedName } from "./class_names.ts";
-import { shownColor } from "./colors.ts";
+import { newColor, shownColor } from "./colors.ts";
 
 export interface Draft {
   kind: "lasso" | "line";
   at: Point[];
+}
+
+export interface NewRows {
+  xy: Float32Array;
+  novelty: Float32Array | null;
+  hovered: number; // or -1
 }
 
 /** Everything in coordinates of the map. */
@@ -18,15 +25,15 @@ export interface OverlayContent {
   names: PlacedName[];
   hovered: Point | null;
   pinned: Point | null;
-  placed: { xy: Float32Array; novelty: Float32Array | null } | null;
+  placed: NewRows | null;
   probe: Point | null;
   line: Point[] | null;
   draft: Draft | null;
 }
 
 type Pen = CanvasRenderingContext2D;
-const UNLIKE = 2; // novelty above this: unlike the training data
 const MOST_DOTS = 50;
+const DIAMOND_PX = 7; // from its center to its corners
 
 export function drawOverlay(canvas: HTMLCanvasElement, content: OverlayContent): void {
   const { camera, dark } = content;
@@ -38,7 +45,7 @@ export function drawOverlay(canvas: HTMLCanvasElement, content: OverlayContent):
   pen.clearRect(0, 0, camera.width, camera.height);
   const ink = dark ? "#f2f5f6" : "#15191c", paper = dark ? "#101417" : "#ffffff";
   drawNames(pen, content, paper);
-  if (content.placed) drawPlaced(pen, content, content.placed, ink, paper);
+  if (content.placed) drawNew(pen, content, content.placed, ink, paper);
   if (content.line) drawLine(pen, content.line.map((at) => camera.toScreen(...at)), ink, paper, true);
   if (content.draft) drawDraft(pen, content, content.draft, ink, paper);
   if (content.probe) drawProbe(pen, camera.toScreen(...content.probe), ink, paper);
@@ -76,7 +83,10 @@ const MOVES = [0, -1, 1, -2, 2]; // lines by which a name is moved to leave the 
 
 /** Names that would cover others even when they are moved are left out; the legend has them all. */
 function drawNames(pen: Pen, { camera, names, dark }: OverlayContent, paper: string): void {
-  Object.assign(pen, { font: "600 13px system-ui, sans-serif", textAlign: "center", textBaseline: "middle", lineJoin: "round", lineWidth: 4, strokeStyle: paper });
+  Object.assign(pen, {
+    font: "600 13px system-ui, sans-serif", textAlign: "center", textBaseline: "middle",
+    lineJoin: "round", lineWidth: 4, strokeStyle: paper,
+  });
   const taken: [x: number, y: number, half: number][] = [];
   for (const { name, color, x, y } of names) {
     const text = name.length > 24 ? `${name.slice(0, 23)}…` : name;
@@ -84,7 +94,8 @@ function drawNames(pen: Pen, { camera, names, dark }: OverlayContent, paper: str
     const [center, own] = camera.toScreen(x, y);
     if (center < 0 || center > camera.width) continue;
     const px = Math.min(camera.width - half, Math.max(half, center)); // not cut off by the edge
-    const isFree = (py: number) => taken.every(([u, v, w]) => Math.abs(u - px) > w + half || Math.abs(v - py) >= NAME_PX);
+    const isFree = (py: number) =>
+      taken.every(([u, v, w]) => Math.abs(u - px) > w + half || Math.abs(v - py) >= NAME_PX);
     const py = MOVES.map((lines) => own + lines * NAME_PX).find(isFree);
     if (py === undefined) continue;
     taken.push([px, py, half]);
@@ -97,22 +108,34 @@ function drawNames(pen: Pen, { camera, names, dark }: OverlayContent, paper: str
   }
 }
 
-function drawPlaced(pen: Pen, { camera, dark }: OverlayContent, placed: NonNullable<OverlayContent["placed"]>, ink: string, paper: string): void {
-  const fill = dark ? "#ffd24a" : "#e0218a";
+/** Hollow if they are unlike the data that the map was fitted to. */
+function drawNew(pen: Pen, { camera, dark }: OverlayContent, placed: NewRows, ink: string, paper: string): void {
+  const fill = newColor(dark);
   for (let i = 0; i < placed.xy.length / 2; i++) {
-    const [x, y] = camera.toScreen(placed.xy[2 * i]!, placed.xy[2 * i + 1]!);
-    const diamond = () => {
-      pen.moveTo(x, y - 7);
-      pen.lineTo(x + 7, y);
-      pen.lineTo(x, y + 7);
-      pen.lineTo(x - 7, y);
-      pen.closePath();
-    };
+    const at = camera.toScreen(placed.xy[2 * i]!, placed.xy[2 * i + 1]!);
     const hollow = (placed.novelty?.[i] ?? 0) > UNLIKE;
-    outlined(pen, hollow ? 2 : 1.5, hollow ? fill : ink, hollow ? ink : paper, diamond);
+    outlined(pen, hollow ? 2 : 1.5, hollow ? fill : ink, hollow ? ink : paper, () => diamond(pen, at));
     pen.fillStyle = fill;
     if (!hollow) pen.fill();
+    if (i === placed.hovered) drawRing(pen, at, DIAMOND_PX + 5, 2.5, ink, paper);
   }
+}
+
+function diamond(pen: Pen, [x, y]: Point): void {
+  pen.moveTo(x, y - DIAMOND_PX);
+  pen.lineTo(x + DIAMOND_PX, y);
+  pen.lineTo(x, y + DIAMOND_PX);
+  pen.lineTo(x - DIAMOND_PX, y);
+  pen.closePath();
+}
+
+/** The new row whose diamond is at a place on the screen, the one that is drawn last; or -1. */
+export function newRowAt(camera: Camera, xy: Float32Array, px: number, py: number): number {
+  for (let i = xy.length / 2 - 1; i >= 0; i--) {
+    const [x, y] = camera.toScreen(xy[2 * i]!, xy[2 * i + 1]!);
+    if (Math.abs(x - px) + Math.abs(y - py) <= DIAMOND_PX + 1) return i;
+  }
+  return -1;
 }
 
 function trace(pen: Pen, at: Point[]): void {

@@ -13,7 +13,17 @@ import { Renderer } from "./renderer.ts";
 const REST_MS = 160; // after which all points are drawn
 const MUCH = 500_000; // points drawn without a pause for the browser
 const NO_WEBGL =
-  "This browser does not offer WebGL2, with which the maps are drawn. Turn on hardware acceleration in its settings, or use another browser.";
+  "This browser does not offer WebGL2, with which the maps are drawn. " +
+  "Turn on hardware acceleration in its settings, or use another browser.";
+
+/** The order of the points, and what it was made for. */
+interface Ordered {
+  coloring: Coloring;
+  hidden: unknown;
+  selection: unknown;
+  order: Order;
+  visible: Visible | null;
+}
 
 export class Painter {
   /** Called once when all maps on the page have been drawn. */
@@ -24,7 +34,7 @@ export class Painter {
   private readonly dirty = new Set<MapView>();
   private readonly moving = new Set<MapView>(); // drawn with a part of their points if need be
   private readonly partial = new Set<MapView>(); // were drawn so
-  private last: { coloring: Coloring; hidden: unknown; selection: unknown; order: Order; visible: Visible | null } | null = null;
+  private last: Ordered | null = null;
   private readonly begun: { from: number; points: number }[] = []; // pictures that are not done
   private frame = 0;
   private rest = 0;
@@ -107,7 +117,8 @@ export class Painter {
   private onFrame(now: number): void {
     this.frame = 0;
     const unfinished = this.renderer.unfinished();
-    for (const { from, points } of this.begun.splice(0, this.begun.length - unfinished)) this.pace.learn(now - from, points);
+    const done = this.begun.splice(0, this.begun.length - unfinished);
+    for (const { from, points } of done) this.pace.learn(now - from, points);
     if (this.root && this.renderer.outdated) this.measure(this.root);
     for (const view of this.views()) view.placement.advance(now);
     if (this.dirty.size && unfinished < 2) this.drawFrame(now);

@@ -23,7 +23,8 @@ export class PathBar {
   private readonly ends: () => void;
 
   constructor(private readonly app: App, private info: MapInfo, private readonly positions: Positions) {
-    this.root = element("div", { class: "path", role: "group", "aria-label": `Path of ${info.name}` }, this.play, this.slider, this.label);
+    const attributes = { class: "path", role: "group", "aria-label": `Path of ${info.name}` };
+    this.root = element("div", attributes, this.play, this.slider, this.label);
     this.ends = app.along.watch(() => this.show());
   }
 

@@ -55,7 +55,8 @@ function ended(job: JobInfo | undefined): boolean {
 function described(job: JobInfo): MapInfo {
   return {
     id: `job ${job.id}`, name: `${job.what.split(" of ")[0]}, so far`, method: null, n_components: 2, shown: [0, 1],
-    redrawn: 0, steps: [], own_step: 0, can_invert: false, can_place: false, can_save: false, why_not: "This map is not finished yet.",
+    redrawn: 0, steps: [], own_step: 0,
+    can_invert: false, can_place: false, can_save: false, why_not: "This map is not finished yet.",
     evidence: "none", evidence_colors: [], n_unplaced: 0,
   };
 }

@@ -68,7 +68,8 @@ export class Renderer {
   /** How many pictures are not done yet. */
   unfinished(): number {
     const { gl, marks } = this;
-    while (gl && marks.length && gl.getSyncParameter(marks[0]!, gl.SYNC_STATUS) !== gl.UNSIGNALED) gl.deleteSync(marks.shift()!);
+    const isDone = (mark: WebGLSync) => gl?.getSyncParameter(mark, gl.SYNC_STATUS) !== gl?.UNSIGNALED;
+    while (gl && marks.length && isDone(marks[0]!)) gl.deleteSync(marks.shift()!);
     return marks.length;
   }
 
@@ -125,14 +126,17 @@ export class Renderer {
     const size = 2 * style.radius * this.ratio + 1;
     gl.uniform1f(this.uniforms.size, size);
     gl.uniform1f(this.uniforms.between, picture.between);
-    gl.uniform4f(this.uniforms.edge, ...unit(dark ? "#12171a" : "#ffffff"), 0.6 * Math.min(1, Math.max(0, style.radius - 2.5)));
+    const edge = 0.6 * Math.min(1, Math.max(0, style.radius - 2.5));
+    gl.uniform4f(this.uniforms.edge, ...unit(dark ? "#12171a" : "#ffffff"), edge);
     this.drawPart(gl, 0, pale, 0.6 * style.opacity, dark ? "#39434a" : "#cfd4d7", 0.88);
     this.drawPart(gl, faded, full, faded ? Math.max(0.5, style.opacity) : style.opacity, "#000000", 0);
     this.frames++;
     return pale + full;
   }
 
-  private drawPart(gl: WebGL2RenderingContext, first: number, count: number, opacity: number, pale: string, fading: number): void {
+  private drawPart(
+    gl: WebGL2RenderingContext, first: number, count: number, opacity: number, pale: string, fading: number,
+  ): void {
     if (!count) return;
     gl.uniform1f(this.uniforms.opacity, opacity);
     gl.uniform4f(this.uniforms.fading, ...unit(pale), fading);

@@ -1,40 +1,56 @@
-// A small card beside the row under the pointer.
+// A small card beside the row under the pointer, or the new row.
 import type { App } from "../app.ts";
 import { element } from "../dom.ts";
 import { factsCard, rowFacts } from "../side/facts.ts";
+import { newRowCard } from "../side/new_rows.ts";
 
 const PAUSE_MS = 80;
 const DISTANCE = 14; // from the pointer, in pixels
 
+/** A row of the data, or one that was placed on the maps; -1 for none. */
+export interface Pointed {
+  kind: "row" | "new";
+  number: number;
+}
+
+const NOTHING: Pointed = { kind: "row", number: -1 };
+
 export class Tooltip {
   readonly root = element("div", { class: "tip", role: "tooltip", hidden: true });
-  private row = -1;
+  private pointed = NOTHING;
   private timer = 0;
   private place = { x: 0, y: 0 };
 
   constructor(private readonly app: App) {}
 
-  show(row: number, x: number, y: number): void {
+  show(pointed: Pointed, x: number, y: number): void {
     this.place = { x, y };
-    if (row === this.row) return this.move();
+    const { kind, number } = this.pointed;
+    if (pointed.kind === kind && pointed.number === number) return this.move();
     this.hide();
-    if (row < 0) return;
-    this.row = row;
-    this.timer = window.setTimeout(() => void this.fill(row), PAUSE_MS);
+    if (pointed.number < 0) return;
+    this.pointed = pointed;
+    this.timer = window.setTimeout(() => void this.fill(pointed), PAUSE_MS);
   }
 
   hide(): void {
     clearTimeout(this.timer);
-    this.row = -1;
+    this.pointed = NOTHING;
     this.root.hidden = true;
   }
 
-  private async fill(row: number): Promise<void> {
-    const facts = await rowFacts(this.app).get(row).catch(() => null); // the page says what went wrong
-    if (!facts || row !== this.row) return;
-    this.root.replaceChildren(factsCard(this.app, facts, true));
+  private async fill(pointed: Pointed): Promise<void> {
+    const card = await this.card(pointed).catch(() => null); // the page says what went wrong
+    if (!card || pointed !== this.pointed) return;
+    this.root.replaceChildren(card);
     this.root.hidden = false;
     this.move();
+  }
+
+  private async card({ kind, number }: Pointed): Promise<HTMLElement | null> {
+    const { app } = this;
+    if (kind === "new") return app.placed.value && newRowCard(app.placed.value, number);
+    return factsCard(app, await rowFacts(app).get(number), true);
   }
 
   /** On the other side of the pointer where there is more room. */

@@ -4,6 +4,8 @@ import { element } from "../dom.ts";
 import type { MethodInfo } from "../protocol.ts";
 import { buttons, failure, field, paragraph } from "./forms.ts";
 
+const FOLLOW = "follow a homotopy, to move along it; its map can differ from the usual one";
+
 export function addMapForm(app: App): HTMLElement {
   const { methods } = app.start;
   const select = element("select", {}, ...methods.map(({ name, title }) => element("option", { value: name }, title)));
@@ -35,6 +37,10 @@ async function started(app: App, settings: Settings): Promise<HTMLElement> {
   }
 }
 
+function settingInput(value: string): HTMLInputElement {
+  return element("input", { type: "text", value, autocomplete: "off", spellcheck: "false" });
+}
+
 /** The usual parameters of a method. */
 class Settings {
   readonly root: HTMLElement;
@@ -42,12 +48,12 @@ class Settings {
   private readonly homotopy = element("input", { type: "checkbox" });
 
   constructor(private readonly method: MethodInfo) {
-    this.inputs = method.settings.map(({ name, value }) => [name, element("input", { type: "text", value, autocomplete: "off", spellcheck: "false" })]);
-    const keep = element("label", { class: "check" }, this.homotopy, "keep its homotopy, to move along it");
+    this.inputs = method.settings.map(({ name, value }) => [name, settingInput(value)]);
+    const follow = element("label", { class: "check" }, this.homotopy, FOLLOW);
     this.root = element(
       "div", {}, paragraph(method.use, "faint"),
       element("div", { class: "settings" }, ...this.inputs.map(([name, input]) => field(name, input))),
-      method.has_homotopy && keep,
+      method.has_homotopy && follow,
     );
   }
 

@@ -61,9 +61,11 @@ function bar(index: number, count: number, height: number, kind: string): SVGEle
 export function spectrumChart({ values, kept, title }: NonNullable<Evidence["spectrum"]>): HTMLElement {
   const most = Math.max(...values, 0) || 1;
   const bars = values.map((value, i) => bar(i, values.length, Math.max(0, value) / most, i < kept ? "kept" : "other"));
-  const gap = kept > 0 && kept < values.length ? [line(kept / values.length, 0, kept / values.length, 1, "threshold")] : [];
+  const edge = kept / values.length;
+  const gap = edge > 0 && edge < 1 ? [line(edge, 0, edge, 1, "threshold")] : [];
   const next = kept < values.length ? `; the next one is ${plain(values[kept]!)}` : "";
-  const label = `${title}: ${values.length} values. The map keeps ${kept}: ${values.slice(0, kept).map(plain).join(", ")}${next}.`;
+  const first = values.slice(0, kept).map(plain).join(", ");
+  const label = `${title}: ${values.length} values. The map keeps ${kept}: ${first}${next}.`;
   const x = { title: `component; the map keeps ${kept}`, ticks: numbered(values.length) };
   return chart(title, label, x, { title: "value", ticks: [[0, "0"], [1, short(most)]] }, ...bars, ...gap);
 }
@@ -90,7 +92,8 @@ export function shepardChart(shepard: NonNullable<Evidence["shepard"]>): HTMLEle
     const size = { width: PLOT_WIDTH / bins, height: PLOT_HEIGHT / bins };
     cells.push(shape("rect", { class: "cell", ...place, ...size, opacity: 0.08 + (0.92 * Math.sqrt(count)) / most }));
   });
-  const label = `Shepard diagram: distances on the map against distances in the data; their correlation is ${plain(correlation)}.`;
+  const label =
+    `Shepard diagram: distances on the map against distances in the data; their correlation is ${plain(correlation)}.`;
   const x = { title: "distance in the data", ticks: [[0, "0"], [1, short(data_max)]] as Axis["ticks"] };
   const y = { title: "on the map", ticks: [[0, "0"], [1, short(map_max)]] as Axis["ticks"] };
   return chart(`Shepard diagram, correlation ${plain(correlation)}`, label, x, y, ...cells);
@@ -102,12 +105,16 @@ export function corankingChart({ sizes, kept, area }: NonNullable<Evidence["cora
   const place = (size: number) => Math.log(size / first) / (Math.log(last / first) || 1);
   const low = Math.min(0, ...kept);
   const height = (value: number) => (value - low) / (1 - low);
-  const path = sizes.map((size, i) => `${i ? "L" : "M"}${across(place(size)).toFixed(1)} ${up(height(kept[i]!)).toFixed(1)}`).join("");
+  const points = sizes.map((size, i) => `${across(place(size)).toFixed(1)} ${up(height(kept[i]!)).toFixed(1)}`);
+  const curve = shape("path", { class: "curve", d: `M${points.join("L")}` });
   const best = kept.indexOf(Math.max(...kept));
-  const label = `Neighbors kept beyond chance, R_NX: area ${plain(area)}; ${plain(kept[0]!)} for ${counted(first, "neighbor")}, at most ${plain(kept[best]!)} for ${sizes[best]}.`;
-  const x = { title: "number of neighbors (log scale)", ticks: powers(first, last).map((size) => [place(size), String(size)] as [number, string]) };
+  const label =
+    `Neighbors kept beyond chance, R_NX: area ${plain(area)}; ${plain(kept[0]!)} for ${counted(first, "neighbor")}, ` +
+    `at most ${plain(kept[best]!)} for ${sizes[best]}.`;
+  const ticks = powers(first, last).map((size): [number, string] => [place(size), String(size)]);
+  const x = { title: "number of neighbors (log scale)", ticks };
   const y = { title: "R_NX", ticks: [[height(0), "0"], [1, "1"]] as Axis["ticks"] };
-  return chart(`Neighbors kept beyond chance, area ${plain(area)}`, label, x, y, shape("path", { class: "curve", d: path }));
+  return chart(`Neighbors kept beyond chance, area ${plain(area)}`, label, x, y, curve);
 }
 
 const clipped = (part: number): number => Math.min(1, Math.max(0, part));
@@ -125,5 +132,6 @@ function powers(first: number, last: number): number[] {
 /** Two digits, as there is little room. */
 function short(value: number): string {
   if (value !== 0 && value < 1e-3) return value.toExponential(1);
-  return value.toLocaleString("en-US", { maximumSignificantDigits: 2, notation: value >= 1e4 ? "compact" : "standard" });
+  const notation = value >= 1e4 ? "compact" : "standard";
+  return value.toLocaleString("en-US", { maximumSignificantDigits: 2, notation });
 }

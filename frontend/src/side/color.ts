@@ -8,7 +8,7 @@ import { buttons, failure, field, matching, paragraph, suggestingInput } from ".
 import { classLegend, rampLegend } from "./legend.ts";
 import { panel } from "./panel.ts";
 
-const FEATURES_IN_LIST = 30; // beyond which they are found by the search box
+const FEATURES_IN_LIST = 30;
 
 export function colorPanel(app: App): HTMLElement {
   const { root, body } = panel("Color", "color");
@@ -47,7 +47,7 @@ function chooser(app: App): HTMLElement {
 
 function groups(app: App): HTMLElement[] {
   const evidence = [...new Set(app.maps.value.flatMap((map) => map.evidence_colors))];
-  const features = app.start.feature_names.length > FEATURES_IN_LIST ? [] : [...app.start.feature_names];
+  const features = offeredFeatures(app);
   const by = app.colorBy.value;
   if (by.by === "feature" && !features.includes(by.name)) features.push(by.name);
   return [
@@ -55,6 +55,12 @@ function groups(app: App): HTMLElement[] {
     group("Evidence of each map", "evidence", evidence),
     group("Features", "feature", features),
   ].filter((each) => each.childElementCount > 0);
+}
+
+/** None without data, and none of many, which are found by the search box. */
+function offeredFeatures({ start }: App): string[] {
+  const few = start.feature_names.length <= FEATURES_IN_LIST;
+  return start.has_data && few ? [...start.feature_names] : [];
 }
 
 function group(label: string, by: "label" | "evidence" | "feature", names: string[]): HTMLElement {
@@ -112,8 +118,9 @@ async function showLegend(app: App, legend: HTMLElement): Promise<void> {
 function explained(app: App, by: ColorBy, color: Color): HTMLElement[] {
   if (color.kind === "classes") return classLegend(app, color);
   const legend = rampLegend(color, app.dark.value);
-  if (by.by === "evidence") legend.push(paragraph(`Each map has colors of its own. These are of ${app.map(app.active.value)?.name}.`, "faint"));
-  return legend;
+  if (by.by !== "evidence") return legend;
+  const whose = `Each map has colors of its own. These are of ${app.map(app.active.value)?.name}.`;
+  return [...legend, paragraph(whose, "faint")];
 }
 
 /** The map has no such colors yet. */
@@ -122,5 +129,6 @@ function offer(app: App, name: string): HTMLElement[] {
   if (!map) return [];
   const status = element("div", { role: "status" });
   const action = button("Compute it", () => computeEvidence(app, map.id, name === "stability", status));
-  return [paragraph(`Each map has colors of its own. For ${map.name}, ${name} is not known yet.`), buttons(action), status];
+  const why = `Each map has colors of its own. For ${map.name}, ${name} is not known yet.`;
+  return [paragraph(why), buttons(action), status];
 }

@@ -37,12 +37,13 @@ function featureTable(features: Difference[]): HTMLElement {
 /** To the right if the selected rows have more, to the left if they have less. */
 function differenceBar(difference: number, largest: number): SVGElement {
   const length = (38 * Math.abs(difference)) / largest;
-  const label = `${plain(Math.abs(difference))} standard deviations ${difference < 0 ? "less" : "more"}`;
+  const less = difference < 0;
+  const label = `${plain(Math.abs(difference))} standard deviations ${less ? "less" : "more"}`;
   return shape(
     "svg", { class: "difference", viewBox: "0 0 80 12", role: "img", "aria-label": label },
     shape("title", {}, label),
     shape("rect", { class: "track", x: 39.5, y: 0, width: 1, height: 12 }),
-    shape("rect", { class: difference < 0 ? "less" : "more", x: difference < 0 ? 40 - length : 40, y: 2, width: length, height: 8 }),
+    shape("rect", { class: less ? "less" : "more", x: less ? 40 - length : 40, y: 2, width: length, height: 8 }),
   );
 }
 
@@ -56,5 +57,5 @@ function labelTable(labels: Distinguished["labels"]): HTMLElement {
 
 export function percent(fraction: number): string {
   const value = 100 * fraction;
-  return `${value > 0 && value < 1 ? value.toFixed(1) : Math.round(value)} %`;
+  return `${value > 0 && value < 1 ? value.toFixed(1) : Math.round(value)}%`;
 }

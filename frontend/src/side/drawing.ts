@@ -5,7 +5,7 @@ import type { RowKind, Start } from "../protocol.ts";
 
 type Image = NonNullable<Start["image"]>;
 /** Bytes span the range from image.low to image.high; floats are the data themselves. */
-export type Values = Uint8Array | Float32Array;
+export type Values = Uint8Array | Float32Array | Float64Array;
 
 const CURVE_WIDTH = 240;
 const CURVE_HEIGHT = 90;
@@ -19,7 +19,8 @@ export function drawRow(app: App, values: Values, kind: RowKind = app.start.row_
 /** A row as pixels, magnified by a whole number so that each of them is seen. */
 export function drawImage(image: Image, values: Values, size: number): HTMLCanvasElement {
   const [height, width] = image.shape as [number, number];
-  const canvas = element("canvas", { class: "row-image", width, height, role: "img", "aria-label": `image of ${width} × ${height} pixels` });
+  const label = `image of ${width} × ${height} pixels`;
+  const canvas = element("canvas", { class: "row-image", width, height, role: "img", "aria-label": label });
   const magnified = Math.max(1, Math.floor(size / Math.max(width, height)));
   canvas.style.width = `${Math.min(size, width * magnified)}px`;
   canvas.getContext("2d")!.putImageData(new ImageData(toBytes(image, values), width, height), 0, 0);
@@ -57,8 +58,9 @@ export function drawCurves(curves: ArrayLike<number>[]): HTMLElement {
   });
   const box = `0 0 ${CURVE_WIDTH} ${CURVE_HEIGHT}`;
   const label = `${curves.length === 1 ? "curve" : `${curves.length} curves`} between ${plain(low)} and ${plain(high)}`;
-  const drawing = shape("svg", { viewBox: box, preserveAspectRatio: "none", role: "img", "aria-label": label }, ...lines);
-  return element("div", { class: "row-curve" }, element("span", {}, plain(high)), drawing, element("span", {}, plain(low)));
+  const attributes = { viewBox: box, preserveAspectRatio: "none", role: "img", "aria-label": label };
+  const [top, bottom] = [high, low].map((value) => element("span", {}, plain(value)));
+  return element("div", { class: "row-curve" }, top, shape("svg", attributes, ...lines), bottom);
 }
 
 /** A small curve that fits into a line of text. */
@@ -89,8 +91,9 @@ function pathOf(values: ArrayLike<number>, low: number, high: number, width: num
   let pen = "M";
   for (const index of places(values, 2 * width)) {
     const value = values[index]!;
-    if (Number.isFinite(value)) path += `${pen}${(index * across).toFixed(1)} ${(height - (value - low) * up).toFixed(1)}`;
-    pen = Number.isFinite(value) ? "L" : "M"; // a missing value interrupts the curve
+    const known = Number.isFinite(value);
+    if (known) path += `${pen}${(index * across).toFixed(1)} ${(height - (value - low) * up).toFixed(1)}`;
+    pen = known ? "L" : "M"; // a missing value interrupts the curve
   }
   return path;
 }

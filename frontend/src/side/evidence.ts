@@ -3,20 +3,26 @@ import type { App } from "../app.ts";
 import { button, counted, element, plain } from "../dom.ts";
 import type { Evidence, MapInfo } from "../protocol.ts";
 import { corankingChart, redundancyChart, shepardChart, spectrumChart } from "./charts.ts";
-import { computeEvidence, evidenceOf } from "./compute.ts";
+import { computeEvidence } from "./compute.ts";
 import { buttons, failure, paragraph } from "./forms.ts";
 import { badge } from "./inverted.ts";
+import { isActive } from "./jobs.ts";
 import { panel, whileOpen } from "./panel.ts";
 import { metricsTable, qualityTable } from "./quality.ts";
+
+const WHAT = "Evidence compares the map with its data: which neighbors it keeps, and which distances.";
+const NO_DATA = "Evidence compares a map with its data, but these maps came without data.";
+const UNDER_WAY = "Being computed. “Maps and work” shows how far it is.";
 
 export function evidencePanel(app: App): HTMLElement {
   const made = panel("Evidence", "evidence", false);
   const status = element("div", { role: "status" });
   const verdict = element("div");
   const compared = element("div");
+  const failed: Failed = new Map();
   const refresh = whileOpen(made, () => {
-    load(app, status);
-    verdict.replaceChildren(...describe(app, status));
+    load(app, failed, refresh);
+    verdict.replaceChildren(...describe(app, failed, refresh, status));
     compared.replaceChildren(...compare(app));
   });
   const changed = () => {
@@ -38,40 +44,54 @@ export function evidencePanel(app: App): HTMLElement {
   return made.root;
 }
 
-const asked = new WeakMap<App, Set<string>>();
+/** Maps whose evidence was asked for in vain. */
+type Failed = Map<string, Error>;
 
 /** Asks for evidence that Python has and this page does not, as after the page was opened again. */
-function load(app: App, status: HTMLElement): void {
-  const known = asked.get(app) ?? new Set<string>();
-  asked.set(app, known);
-  for (const map of app.maps.value) {
-    const wanted = map.evidence === "ready" && (app.shown.value.includes(map.id) || map.id === app.active.value);
-    if (!wanted || app.evidence.value.has(map.id) || known.has(map.id)) continue;
-    known.add(map.id);
-    evidenceOf(app, map.id).catch((error) => status.replaceChildren(failure(error)));
+function load(app: App, failed: Failed, refresh: () => void): void {
+  for (const { id, evidence } of app.maps.value) {
+    const wanted = evidence === "ready" && (app.shown.value.includes(id) || id === app.active.value);
+    if (!wanted || app.evidence.value.has(id) || failed.has(id)) continue;
+    app.askEvidence(id).catch((error: Error) => {
+      failed.set(id, error);
+      refresh();
+    });
   }
 }
 
-function describe(app: App, status: HTMLElement): HTMLElement[] {
+function describe(app: App, failed: Failed, refresh: () => void, status: HTMLElement): HTMLElement[] {
   const map = app.map(app.active.value);
   if (!map) return [paragraph("There is no map.", "faint")];
   const head = element("h4", {}, map.name);
   const evidence = app.evidence.value.get(map.id);
   if (evidence) return [head, ...explained(app, map, evidence, status)];
-  if (!app.start.has_data) return [head, paragraph("Evidence compares a map with its data, but these maps came without data.", "faint")];
-  if (map.evidence === "ready") return [head, paragraph("Loading", "faint")];
-  if (isUnderWay(app, map.id, "evidence")) return [head, paragraph("Being computed. “Maps and work” shows how far it is.", "faint")];
-  const why = paragraph("Evidence compares the map with its data: which neighbors it keeps, and which distances.", "faint");
-  return [head, why, buttons(button("Compute", () => void computeEvidence(app, map.id, false, status), { "aria-label": `Compute evidence of ${map.name}` }))];
+  if (!app.start.has_data) return [head, paragraph(NO_DATA, "faint")];
+  if (map.evidence === "ready") return [head, ...loading(map, failed, refresh)];
+  if (isUnderWay(app, map.id, "evidence")) return [head, paragraph(UNDER_WAY, "faint")];
+  const compute = button("Compute", () => void computeEvidence(app, map.id, false, status), {
+    "aria-label": `Compute evidence of ${map.name}`,
+  });
+  return [head, paragraph(WHAT, "faint"), buttons(compute)];
+}
+
+function loading(map: MapInfo, failed: Failed, refresh: () => void): HTMLElement[] {
+  const error = failed.get(map.id);
+  if (!error) return [paragraph("Loading", "faint")];
+  const again = button("Try again", () => {
+    failed.delete(map.id);
+    refresh();
+  });
+  return [failure(error), buttons(again)];
 }
 
 function isUnderWay(app: App, map: string, kind: "evidence" | "stability"): boolean {
-  return app.jobs.value.some((job) => job.kind === kind && job.map === map && (job.state === "running" || job.state === "waiting"));
+  return app.jobs.value.some((job) => job.kind === kind && job.map === map && isActive(job));
 }
 
 function explained(app: App, map: MapInfo, evidence: Evidence, status: HTMLElement): HTMLElement[] {
+  const sentences = evidence.sentences.map((text) => paragraph(text));
   return [
-    element("div", { class: "verdict" }, badge(evidence.grade, evidence.grade), ...evidence.sentences.map((text) => paragraph(text))),
+    element("div", { class: "verdict" }, badge(evidence.grade, evidence.grade), ...sentences),
     metricsTable(evidence.metrics),
     ...(evidence.sampled ? [paragraph(evidence.sampled, "faint")] : []),
     ...charts(evidence),
@@ -94,7 +114,9 @@ function stability(app: App, map: MapInfo, { stability: known }: Evidence, statu
     const text = `${known.verdict} (variability ${plain(known.variability)} over ${counted(known.n_refits, "refit")})`;
     return element("div", {}, head, paragraph(text));
   }
-  if (isUnderWay(app, map.id, "stability")) return element("div", {}, head, paragraph("The refits are under way.", "faint"));
+  if (isUnderWay(app, map.id, "stability")) {
+    return element("div", {}, head, paragraph("The refits are under way.", "faint"));
+  }
   const how = paragraph("Refits to parts of the rows show which points move.", "faint");
   const refit = button("Refit 5 times", () => void computeEvidence(app, map.id, true, status));
   return element("div", {}, head, how, buttons(refit));

@@ -90,9 +90,11 @@ function pair(name: string, value: string): HTMLElement {
 
 function features(app: App, facts: RowFacts, short: boolean): HTMLElement | null {
   if (!facts.features.length) return null;
-  const pairs = facts.features.slice(0, short ? FEATURES_SHORT : FEATURES_LONG).map(([name, value]) => pair(name, plain(value)));
+  const shown = facts.features.slice(0, short ? FEATURES_SHORT : FEATURES_LONG);
+  const pairs = shown.map(([name, value]) => pair(name, plain(value)));
   const more = app.start.n_features - pairs.length; // facts have only some of many features
   const list = element("dl", { class: "pairs numbers" }, ...pairs);
   const rest = more > 0 && element("p", { class: "faint" }, `and ${more.toLocaleString("en-US")} more`);
-  return element("div", {}, !short && element("h4", {}, more > 0 ? "Features least like the mean" : "Features"), list, rest);
+  const title = more > 0 ? "Features least like the mean" : "Features";
+  return element("div", {}, !short && element("h4", {}, title), list, rest);
 }

@@ -8,11 +8,19 @@ export function field(label: string, control: HTMLElement, kind = ""): HTMLLabel
   return element("label", { class: `field ${kind}` }, element("span", {}, label), control);
 }
 
+export interface SuggestingInput {
+  root: HTMLElement;
+  input: HTMLInputElement;
+}
+
 /** A text box that suggests the names which contain what is typed; only a few, as there may be thousands. */
-export function suggestingInput(label: string, names: () => string[], kind = ""): { root: HTMLElement; input: HTMLInputElement } {
+export function suggestingInput(label: string, names: () => string[], kind = ""): SuggestingInput {
   const list = element("datalist", { id: unique("names") });
   const input = element("input", { type: "text", list: list.id, autocomplete: "off", spellcheck: "false" });
-  const suggest = () => list.replaceChildren(...matching(names(), input.value).map((value) => element("option", { value })));
+  const suggest = () => {
+    const found = matching(names(), input.value);
+    list.replaceChildren(...found.map((value) => element("option", { value })));
+  };
   input.addEventListener("input", suggest);
   input.addEventListener("focus", suggest);
   return { root: element("div", { class: "field-with-list" }, field(label, input, kind), list), input };

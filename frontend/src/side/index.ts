@@ -11,7 +11,8 @@ import { selectionPanel } from "./selection.ts";
 import { workPanel } from "./work.ts";
 
 const PANELS = [
-  colorPanel, searchPanel, rowPanel, reconstructionPanel, newPointsPanel, selectionPanel, evidencePanel, workPanel, notesPanel,
+  colorPanel, searchPanel, rowPanel, reconstructionPanel, newPointsPanel,
+  selectionPanel, evidencePanel, workPanel, notesPanel,
 ];
 
 export function sidePanels(app: App): HTMLElement[] {

@@ -1,19 +1,20 @@
 // Data from the inverse of a map, one position at a time: its drawing, and how far to trust it.
-import { element, plain, shape } from "../dom.ts";
+import { element, plain, shape, twoDigits } from "../dom.ts";
 import type { App } from "../app.ts";
+import { NEAR_THE_EDGE, OFF_THE_MAP } from "../protocol.ts";
 import type { Inverted, Point, RowFacts, RowKind } from "../protocol.ts";
 import { drawRow, sparkline } from "./drawing.ts";
 import { field } from "./forms.ts";
 
-const OFF_THE_MAP = 2; // see Inverted.distance
 const LINE_FEATURES = 8;
 
 export type Trust = "good" | "fair" | "poor";
 const TRUST_WORDS = { good: "on the map", fair: "near its edge", poor: "off the map: extrapolated" };
 
 export function trustOf(inverted: Inverted, position: number): Trust {
-  if (!inverted.cautions[position]) return "good";
-  return inverted.distance[position]! > OFF_THE_MAP ? "poor" : "fair";
+  const distance = inverted.distance[position]!;
+  if (distance <= NEAR_THE_EDGE) return "good";
+  return distance > OFF_THE_MAP ? "poor" : "fair"; // also if it is not known
 }
 
 export function badge(grade: Trust, text: string): HTMLElement {
@@ -24,12 +25,13 @@ export function badge(grade: Trust, text: string): HTMLElement {
 export function caution(inverted: Inverted, position: number): HTMLElement {
   const grade = trustOf(inverted, position);
   const distance = inverted.distance[position]!;
-  const times = `Its distance from the points is ${distance.toFixed(1)} times the usual one between them.`;
-  return element("p", {}, badge(grade, TRUST_WORDS[grade]), " ", Number.isFinite(distance) ? times : inverted.cautions[position]);
+  if (!Number.isFinite(distance)) return element("p", { class: "caution" }, inverted.cautions[position]);
+  const times = `Its distance from the points is ${twoDigits(distance)} times the usual one between them.`;
+  return element("p", {}, badge(grade, TRUST_WORDS[grade]), " ", times);
 }
 
 /** The data at one position, as a row of its own. */
-export function dataAt(inverted: Inverted, position: number): Float32Array {
+export function dataAt(inverted: Inverted, position: number): Float64Array {
   const n = inverted.low.length;
   return inverted.data.subarray(position * n, (position + 1) * n);
 }
@@ -43,21 +45,28 @@ export function kindChooser(app: App, kind: RowKind, use: (kind: RowKind) => voi
 }
 
 /** One position as an image, a curve, or a table beside the nearest row. */
-export function drawPosition(app: App, inverted: Inverted, position: number, kind: RowKind, nearest: RowFacts | null): HTMLElement {
+export function drawPosition(
+  app: App, inverted: Inverted, position: number, kind: RowKind, nearest: RowFacts | null,
+): HTMLElement {
   if (kind !== "table") return drawRow(app, dataAt(inverted, position), kind);
   const data = dataAt(inverted, position);
   const features = [...inverted.notable[position]!];
   const known = nearest ? features.map((feature) => valueOf(app, nearest, feature)) : [];
-  const heads = ["feature", "here", "range of the data", ...(known.some((value) => value !== null) ? ["nearest row"] : [])];
+  const compared = known.some((value) => value !== null);
+  const heads = ["feature", "here", "range of the data", ...(compared ? ["nearest row"] : [])];
   const rows = features.map((feature, i) => {
     const row = featureRow(app, inverted, feature, data[feature]!);
-    if (heads.length > 3) row.append(element("td", {}, plain(known[i] ?? null)));
+    if (compared) row.append(element("td", {}, plain(known[i] ?? null)));
     return row;
   });
-  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
   const n = inverted.low.length;
-  const note = n > rows.length ? `Of ${n.toLocaleString("en-US")} features, those that are least like the mean of the data.` : "";
-  return element("div", {}, element("table", { class: "features" }, element("thead", {}, head), element("tbody", {}, ...rows)), element("p", { class: "faint" }, note));
+  const some = `Of ${n.toLocaleString("en-US")} features, those that are least like the mean of the data.`;
+  return element("div", {}, tableOf(heads, rows), n > rows.length && element("p", { class: "faint" }, some));
+}
+
+function tableOf(heads: string[], rows: HTMLElement[]): HTMLElement {
+  const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
+  return element("table", { class: "features" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 function featureRow(app: App, inverted: Inverted, feature: number, value: number): HTMLElement {
@@ -115,8 +124,7 @@ export function changes(app: App, inverted: Inverted): HTMLElement {
       element("td", {}, sparkline(values, `${name} from ${first} to ${last}`)), element("td", {}, last),
     );
   });
-  const head = element("tr", {}, ...["feature", "start", "along the line", "end"].map((text) => element("th", { scope: "col" }, text)));
-  return element("table", { class: "features" }, element("thead", {}, head), element("tbody", {}, ...rows));
+  return tableOf(["feature", "start", "along the line", "end"], rows);
 }
 
 const alongLine = (inverted: Inverted, feature: number): number[] =>
@@ -131,6 +139,7 @@ function mostChanging(inverted: Inverted): number[] {
     if (value < smallest[i % n]!) smallest[i % n] = value;
     if (value > largest[i % n]!) largest[i % n] = value;
   });
-  const change = smallest.map((low, feature) => (largest[feature]! - low) / (inverted.high[feature]! - inverted.low[feature]! || Infinity));
+  const range = (feature: number) => inverted.high[feature]! - inverted.low[feature]! || Infinity;
+  const change = smallest.map((low, feature) => (largest[feature]! - low) / range(feature));
   return Array.from(change.keys()).sort((a, b) => change[b]! - change[a]!).slice(0, LINE_FEATURES);
 }

@@ -2,23 +2,41 @@
 import type { App } from "../app.ts";
 import { button, element } from "../dom.ts";
 import type { JobInfo } from "../protocol.ts";
-import { failure } from "./forms.ts";
+import { buttons, failure } from "./forms.ts";
 
 const FINISHED_SHOWN = 4;
+const SECOND_MS = 1000;
 
-const isActive = (job: JobInfo): boolean => job.state === "waiting" || job.state === "running";
+export const isActive = (job: JobInfo): boolean => job.state === "waiting" || job.state === "running";
 
 /** All jobs under way and the last ones that ended. Entries are kept, so that their buttons can be clicked. */
 export function jobList(app: App): HTMLElement {
   const list = element("ul", { class: "jobs", "aria-label": "Work" });
   const entries = new Map<string, JobEntry>();
   app.jobs.watch((jobs) => {
-    const shown = [...jobs.filter(isActive), ...jobs.filter((job) => !isActive(job)).slice(-FINISHED_SHOWN).reverse()];
+    const finished = jobs.filter((job) => !isActive(job)).slice(-FINISHED_SHOWN).reverse();
+    const shown = [...jobs.filter(isActive), ...finished];
     for (const id of entries.keys()) if (!shown.some((job) => job.id === id)) entries.delete(id);
     const roots = shown.map((job) => entryOf(app, entries, job).root);
-    if (roots.length !== list.childElementCount || roots.some((root, i) => root !== list.children[i])) list.replaceChildren(...roots);
+    const same = roots.length === list.childElementCount && roots.every((root, i) => root === list.children[i]);
+    if (!same) list.replaceChildren(...roots);
   });
+  tickWhileRunning(app, list, () => entries.forEach((entry) => entry.tick()));
   return list;
+}
+
+/** Once per second while a job runs; it ends with the page. */
+function tickWhileRunning(app: App, list: HTMLElement, tick: () => void): void {
+  let timer = 0;
+  const end = () => {
+    clearInterval(timer);
+    timer = 0;
+  };
+  app.jobs.watch((jobs) => {
+    const runs = jobs.some((job) => job.state === "running");
+    if (!runs) end();
+    else timer ||= window.setInterval(() => (list.isConnected ? tick() : end()), SECOND_MS);
+  });
 }
 
 function entryOf(app: App, entries: Map<string, JobEntry>, job: JobInfo): JobEntry {
@@ -36,25 +54,37 @@ class JobEntry {
   private readonly problem = element("div");
   private readonly stop: HTMLButtonElement;
   private readonly cancel: HTMLButtonElement;
+  private job: JobInfo | null = null;
+  private arrived = 0; // when this was said about the job
 
   constructor(private readonly app: App, private readonly id: string) {
     this.stop = button("Stop and keep", () => void this.end("stop"));
     this.cancel = button("Cancel", () => void this.end("cancel"));
-    this.root = element("li", { class: "job" }, this.what, this.bar, this.status, element("div", { class: "buttons" }, this.stop, this.cancel), this.problem);
+    const ends = buttons(this.stop, this.cancel);
+    this.root = element("li", { class: "job" }, this.what, this.bar, this.status, ends, this.problem);
   }
 
   update(job: JobInfo): void {
+    if (job === this.job) return;
+    this.job = job;
+    this.arrived = performance.now();
     this.what.textContent = job.what;
     this.bar.setAttribute("aria-label", job.what);
     this.stop.setAttribute("aria-label", `Stop ${job.what} and keep the map so far`);
     this.cancel.setAttribute("aria-label", `Cancel ${job.what}`);
     if (job.fraction === null) this.bar.removeAttribute("value");
     else this.bar.value = job.fraction;
-    const text = this.status;
-    text.textContent = statusOf(job);
-    text.className = job.state === "failed" ? "failure" : "faint";
+    this.status.textContent = statusOf(job, job.seconds);
+    this.status.className = job.state === "failed" ? "failure" : "faint";
     this.bar.hidden = this.cancel.hidden = !isActive(job);
     this.stop.hidden = !isActive(job) || !job.can_stop;
+  }
+
+  /** Between two messages, seconds go on. */
+  tick(): void {
+    const { job } = this;
+    if (job?.state !== "running") return;
+    this.status.textContent = statusOf(job, job.seconds + (performance.now() - this.arrived) / 1000);
   }
 
   private async end(how: "stop" | "cancel"): Promise<void> {
@@ -67,13 +97,15 @@ class JobEntry {
   }
 }
 
-function statusOf({ state, status, seconds }: JobInfo): string {
-  const took = seconds > 0 ? duration(seconds) : "";
-  const words = state === "running" || state === "failed" ? (status || state) : [...new Set([state, status])].filter(Boolean).join("; ");
-  return [words, took].filter(Boolean).join(" · ");
+function statusOf({ state, status }: JobInfo, seconds: number): string {
+  const running = state === "running";
+  const took = seconds > 0 ? duration(running ? Math.floor(seconds) : seconds) : "";
+  const words = running || state === "failed" ? [status || state] : [...new Set([state, status])];
+  return [words.filter(Boolean).join("; "), took].filter(Boolean).join(" · ");
 }
 
 function duration(seconds: number): string {
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
+  const whole = Math.round(seconds);
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }

@@ -30,16 +30,21 @@ export function classLegend(app: App, color: Classes): HTMLElement[] {
 }
 
 function filterBox(show: (text: string) => void): HTMLElement {
-  const input = element("input", { type: "search", placeholder: "part of a class name", oninput: () => show(input.value) });
+  const oninput = () => show(input.value);
+  const input = element("input", { type: "search", placeholder: "part of a class name", oninput });
   return field("Find", input, "inline");
 }
 
-function fillList(app: App, color: Classes, entries: ClassColor[], text: string, list: HTMLElement, rest: HTMLElement): void {
+function fillList(
+  app: App, color: Classes, entries: ClassColor[], text: string, list: HTMLElement, rest: HTMLElement,
+): void {
   const wanted = text.trim().toLowerCase();
   const found = [...entries.entries()].filter(([, each]) => each.name.toLowerCase().includes(wanted));
-  list.replaceChildren(...found.slice(0, LISTED).map(([index, each]) => classRow(app, color, entries.length, index, each)));
+  const listed = found.slice(0, LISTED);
+  list.replaceChildren(...listed.map(([index, each]) => classRow(app, color, entries.length, index, each)));
   const more = found.length - LISTED;
-  rest.textContent = more > 0 ? `and ${more.toLocaleString("en-US")} more, which “Find” finds` : found.length ? "" : "No class has this name.";
+  const many = `and ${more.toLocaleString("en-US")} more, which “Find” finds`;
+  rest.textContent = more > 0 ? many : found.length ? "" : "No class has this name.";
 }
 
 function classRow(app: App, color: Classes, count: number, index: number, entry: ClassColor): HTMLElement {
@@ -54,10 +59,11 @@ function classRow(app: App, color: Classes, count: number, index: number, entry:
     element("span", { class: "count" }, entry.count.toLocaleString("en-US")),
   );
   const select = () => app.select(rowsOf(color, index));
+  const rows = counted(entry.count, "row");
   return element(
     "li", {}, toggle,
     button("only", only, { class: "small", "aria-label": `Show only ${entry.name}` }),
-    button("select", select, { class: "small", "aria-label": `Select ${counted(entry.count, "row")} of ${entry.name}` }),
+    button("select", select, { class: "small", "aria-label": `Select ${rows} of ${entry.name}` }),
   );
 }
 
@@ -93,7 +99,8 @@ export function swatch(color: string): HTMLElement {
 /** A bar of colors with the values at its ends. */
 export function rampLegend(color: Ramp, dark: boolean): HTMLElement[] {
   const [low, high] = rampRange(color);
-  const bar = element("div", { class: "ramp", role: "img", "aria-label": `colors from ${plain(low)} to ${plain(high)}` });
+  const label = `colors from ${plain(low)} to ${plain(high)}`;
+  const bar = element("div", { class: "ramp", role: "img", "aria-label": label });
   const stops = rampStops(color.scale, dark).map(([at, shown]) => `${shown} ${at * 100}%`);
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   const ends = element("div", { class: "ends" }, element("span", {}, plain(low)), element("span", {}, plain(high)));

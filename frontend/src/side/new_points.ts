@@ -1,31 +1,41 @@
 // Places rows on the maps that were not there when these were fitted.
+import { onAny } from "../app.ts";
 import type { App } from "../app.ts";
 import { button, counted, element } from "../dom.ts";
 import type { Placed } from "../protocol.ts";
 import { dropZone } from "./drop_zone.ts";
 import { buttons, failure, field, listOf, paragraph } from "./forms.ts";
-import { panel } from "./panel.ts";
+import { legendOfDiamonds, listOfNewRows, noveltyText } from "./new_rows.ts";
+import { panel, reveal } from "./panel.ts";
 import { Upload } from "./upload.ts";
 
-const UNLIKE = 2; // see Placed.novelty
-const NAMES_LISTED = 12;
+const NOWHERE = "None of these maps has a fitted model, so new rows cannot be placed on them.";
 
 export function newPointsPanel(app: App): HTMLElement {
   const made = panel("New points", "new-points", false);
   const status = element("div", { role: "status" });
   const result = element("div");
-  const take = (file: File) => {
-    (made.root as HTMLDetailsElement).open = true;
-    void placeFile(app, file, status);
-  };
-  app.placed.watch((placed) => result.replaceChildren(...(placed ? describe(app, placed) : [])));
+  const wholePage = app.start.hosted === "page";
   if (!app.start.maps.some((map) => map.can_place) && !app.start.has_data) {
-    made.body.append(paragraph("None of these maps has a fitted model, so new rows cannot be placed on them.", "faint"));
+    made.body.append(paragraph(NOWHERE, "faint"));
+    dropZone(made.root, wholePage, () => {
+      reveal(made);
+      app.said.set(NOWHERE);
+    });
     return made.root;
   }
+  const take = (file: File) => {
+    reveal(made); // also if the file was dropped on a map
+    void placeFile(app, file, status).then(() => reveal(made));
+  };
+  const refresh = () => {
+    const placed = app.placed.value;
+    result.replaceChildren(...(placed ? describe(app, placed) : []));
+  };
+  onAny([app.placed, app.dark], refresh);
   const how = "New rows are placed on all maps that can place them. They need the columns of the data.";
   made.body.append(paragraph(how, "faint"), fileButton(take), pasteBox(app, status), status, result);
-  dropZone(made.root, app.start.hosted === "page", take);
+  dropZone(made.root, wholePage, take);
   return made.root;
 }
 
@@ -34,7 +44,8 @@ function fileButton(take: (file: File) => void): HTMLElement {
     if (input.files?.[0]) take(input.files[0]);
     input.value = ""; // so that the same file can be chosen again
   } });
-  return element("div", { class: "drop" }, "Drop a file here, or ", button("Choose a file", () => input.click()), input);
+  const choose = button("Choose a file", () => input.click());
+  return element("div", { class: "drop" }, "Drop a file here, or ", choose, input);
 }
 
 function pasteBox(app: App, status: HTMLElement): HTMLElement {
@@ -75,26 +86,12 @@ function describe(app: App, placed: Placed): HTMLElement[] {
   const skipped = Object.entries(placed.skipped).map(([id, why]) => `${app.map(id)?.name ?? id}: ${why}`);
   return [
     paragraph(`${counted(count, "row")} placed on ${counted(maps.length, "map")}.`),
-    novelty(placed),
+    noveltyText(placed),
+    legendOfDiamonds(placed, app.dark.value),
     ...placed.notes.map((note) => paragraph(note, "faint")),
     ...(skipped.length ? [element("h4", {}, "Maps without them"), listOf(skipped)] : []),
     element("h4", {}, "Their names"),
-    paragraph(namesOf(placed, count), "names"),
+    ...listOfNewRows(app, placed, count),
     buttons(button("Remove them", () => app.placed.set(null))),
   ];
-}
-
-function namesOf({ names }: Placed, count: number): string {
-  const more = count - Math.min(count, NAMES_LISTED);
-  const first = names.slice(0, NAMES_LISTED).join(", ");
-  return more ? `${first} and ${more.toLocaleString("en-US")} more` : first;
-}
-
-function novelty({ novelty }: Placed): HTMLElement {
-  if (!novelty) return paragraph("These maps do not know how much new rows are like the data they were fitted to.", "faint");
-  const unlike = novelty.reduce((count, each) => count + (each > UNLIKE ? 1 : 0), 0);
-  const count = novelty.length;
-  if (!unlike) return paragraph(count === 1 ? "It is like the data that the maps were fitted to." : "All are like the data that the maps were fitted to.");
-  const which = unlike === count ? (unlike === 1 ? "It is" : "All are") : `${unlike.toLocaleString("en-US")} of them ${unlike === 1 ? "is" : "are"}`;
-  return paragraph(`${which} unlike the data that the maps were fitted to, so do not rely on the positions.`, "caution");
 }

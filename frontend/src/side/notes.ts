@@ -1,6 +1,6 @@
 // Notes of the start, and help.
 import type { App } from "../app.ts";
-import { element } from "../dom.ts";
+import { counted, element } from "../dom.ts";
 import { listOf, paragraph } from "./forms.ts";
 import { panel } from "./panel.ts";
 
@@ -13,20 +13,21 @@ const KEYS: [string, string][] = [
   ["Space", "add the pinned row to the selection, or remove it"],
   ["Shift + arrow keys", "pan"],
   ["+   −   0", "zoom in, zoom out, show the whole map"],
-  ["Escape", "let go of the pinned row, the probe or the line"],
+  ["Escape", "let go of the probe and the line, then of the pinned row, then of the selection"],
 ];
 
 export function notesPanel(app: App): HTMLElement {
   const { root, body } = panel("About", "about", false);
   const { notes, n, n_features, has_data, version } = app.start;
-  const data = `${n.toLocaleString("en-US")} rows${has_data ? `, ${n_features.toLocaleString("en-US")} features` : ", without their data"}`;
-  body.append(paragraph(data));
+  const features = has_data ? counted(n_features, "feature") : "without their data";
+  body.append(paragraph(`${counted(n, "row")}, ${features}`));
   if (notes.length) body.append(element("h4", {}, "Notes"), listOf(notes));
   body.append(element("h4", {}, "Keys on a map"), keyList(), paragraph(`manifoldry ${version}`, "faint"));
   return root;
 }
 
 function keyList(): HTMLElement {
-  const pairs = KEYS.map(([key, text]) => element("div", {}, element("dt", {}, element("kbd", {}, key)), element("dd", {}, text)));
+  const pairs = KEYS.map(([key, text]) =>
+    element("div", {}, element("dt", {}, element("kbd", {}, key)), element("dd", {}, text)));
   return element("dl", { class: "keys" }, ...pairs);
 }

@@ -11,7 +11,8 @@ function valued({ value, low, high }: Metric): string {
 function better({ larger_is_better: larger }: Metric): HTMLElement | null {
   if (larger === null) return null;
   const text = larger ? "larger is better" : "smaller is better";
-  return element("span", { title: text }, element("span", { "aria-hidden": "true" }, larger ? "↑" : "↓"), element("span", { class: "unseen" }, text));
+  const arrow = element("span", { "aria-hidden": "true" }, larger ? "↑" : "↓");
+  return element("span", { title: text }, arrow, element("span", { class: "unseen" }, text));
 }
 
 export function metricsTable(metrics: Metric[]): HTMLElement {
@@ -24,13 +25,16 @@ export function metricsTable(metrics: Metric[]): HTMLElement {
 
 function meanings(metrics: Metric[]): HTMLElement {
   const pairs = metrics.flatMap(({ title, help }) => [element("dt", {}, title), element("dd", {}, help)]);
-  return element("details", { class: "meanings" }, element("summary", {}, "What these mean"), element("dl", {}, ...pairs));
+  const title = element("summary", {}, "What these mean");
+  return element("details", { class: "meanings" }, title, element("dl", {}, ...pairs));
 }
 
 /** One line per metric and one column per map; the best value of each line is marked. */
 export function qualityTable(columns: { name: string; evidence: Evidence }[]): HTMLElement {
-  const metrics = new Map(columns.flatMap(({ evidence }) => evidence.metrics.map((each) => [each.name, each] as const)));
-  const head = element("tr", {}, element("th", { scope: "col" }, "metric"), ...columns.map(({ name }) => element("th", { scope: "col", title: name }, name)));
+  const all = columns.flatMap(({ evidence }) => evidence.metrics);
+  const metrics = new Map(all.map((each) => [each.name, each]));
+  const heads = columns.map(({ name }) => element("th", { scope: "col", title: name }, name));
+  const head = element("tr", {}, element("th", { scope: "col" }, "metric"), ...heads);
   const rows = [...metrics.values()].map((metric) => qualityRow(metric, columns.map(({ evidence }) => evidence)));
   const made = element(
     "table", { class: "quality" }, element("caption", {}, "★ marks the best map of each line"),
@@ -42,7 +46,8 @@ export function qualityTable(columns: { name: string; evidence: Evidence }[]): H
 function qualityRow(metric: Metric, evidences: Evidence[]): HTMLElement {
   const values = evidences.map((evidence) => evidence.metrics.find((each) => each.name === metric.name)?.value ?? null);
   const best = bestOf(values, metric.larger_is_better);
-  return element("tr", {}, element("th", { scope: "row", title: metric.help }, metric.title), ...values.map((value) => qualityCell(value, best)));
+  const head = element("th", { scope: "row", title: metric.help }, metric.title);
+  return element("tr", {}, head, ...values.map((value) => qualityCell(value, best)));
 }
 
 function qualityCell(value: number | null, best: number | null): HTMLElement {

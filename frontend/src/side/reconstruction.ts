@@ -1,6 +1,6 @@
 // What the inverse of a map gives at a position, or along a line.
 import type { App } from "../app.ts";
-import { button, element, plain } from "../dom.ts";
+import { button, element, twoDigits } from "../dom.ts";
 import type { Inverted, Point, RowKind } from "../protocol.ts";
 import { drawCurves, drawRow } from "./drawing.ts";
 import { factsCard, rowFacts } from "./facts.ts";
@@ -11,7 +11,10 @@ import type { Panel } from "./panel.ts";
 import { newest } from "./requests.ts";
 
 const LINE_POSITIONS = 12;
-const HOW = "Choose the probe (P) and click or drag on a map to see what its inverse gives there, or the line (D) to see how the data change along a line.";
+const HOW =
+  "Choose the probe (P) and click or drag on a map to see what its inverse gives there, " +
+  "or the line (D) to see how the data change along a line.";
+const PIN_HOW = "Numbers are distances from the map. Click one to pin the row that is nearest there.";
 
 interface Wanted {
   map: string;
@@ -29,7 +32,7 @@ export function reconstructionPanel(app: App): HTMLElement {
     kind = chosen;
     if (last) show(last.inverted, last.wanted);
   });
-  const controls = element("div", { class: "controls" }, chooser, buttons(button("Clear", () => clear(app))));
+  const controls = element("div", { class: "controls" }, chooser, buttons(button("Clear", () => app.clearInverse())));
 
   const show = (inverted: Inverted, wanted: Wanted) => {
     last = { inverted, wanted };
@@ -107,22 +110,19 @@ function whyNot(app: App, id: string): string {
   return map.why_not || "This map has no inverse.";
 }
 
-function clear(app: App): void {
-  app.probe.set(null);
-  app.line.set(null);
-}
-
 /** Shows the position at once, and the nearest row beside it when its facts are known. */
 async function atPosition(app: App, inverted: Inverted, kind: RowKind, drawn: HTMLElement): Promise<void> {
   const row = inverted.nearest[0]!;
-  const here = element("div", { class: "here" }, element("h4", {}, "At this position"), drawPosition(app, inverted, 0, kind, null));
+  const position = drawPosition(app, inverted, 0, kind, null);
+  const here = element("div", { class: "here" }, element("h4", {}, "At this position"), position);
   const beside = element("div", { class: "beside" }, element("h4", {}, "Nearest row"));
   const pair = element("div", { class: kind === "image" ? "side-by-side" : "" }, here, beside);
   drawn.replaceChildren(caution(inverted, 0), pair);
   try {
     const facts = await rowFacts(app).get(row);
-    if (kind === "table") here.lastChild!.replaceWith(drawPosition(app, inverted, 0, kind, facts));
-    beside.append(factsCard(app, facts, kind !== "curve" || app.start.row_kind === "image"), buttons(button("Pin it", () => app.pinned.set(row))));
+    if (kind === "table") position.replaceWith(drawPosition(app, inverted, 0, kind, facts));
+    const short = kind !== "curve" || app.start.row_kind === "image";
+    beside.append(factsCard(app, facts, short), buttons(button("Pin it", () => app.pinned.set(row))));
   } catch (error) {
     beside.append(failure(error));
   }
@@ -131,11 +131,16 @@ async function atPosition(app: App, inverted: Inverted, kind: RowKind, drawn: HT
 function alongLine(app: App, inverted: Inverted, kind: RowKind): HTMLElement[] {
   const count = inverted.cautions.length;
   const off = inverted.cautions.filter((_, i) => trustOf(inverted, i) === "poor").length;
-  const text = off ? `${off} of ${count} positions along the line are off the map, so these are extrapolated.` : `${count} positions along the line, all on the map or near its edge.`;
   const positions = inverted.cautions.map((_, i) => positionOnLine(app, inverted, i, kind));
   const strip = element("div", { class: "strip" }, ...positions);
-  const help = paragraph("Numbers are distances from the map. Click one to pin the row that is nearest there.", "faint");
-  return [paragraph(text), ...overview(app, inverted, kind), strip, help];
+  const help = paragraph(PIN_HOW, "faint");
+  return [paragraph(lineText(off, count)), ...overview(app, inverted, kind), strip, help];
+}
+
+function lineText(off: number, count: number): string {
+  if (!off) return `${count} positions along the line, all on the map or near its edge.`;
+  const are = off === 1 ? "is off the map, so it is" : "are off the map, so they are";
+  return `${off} of ${count} positions along the line ${are} extrapolated.`;
 }
 
 function overview(app: App, inverted: Inverted, kind: RowKind): HTMLElement[] {
@@ -146,11 +151,14 @@ function overview(app: App, inverted: Inverted, kind: RowKind): HTMLElement[] {
 }
 
 function positionOnLine(app: App, inverted: Inverted, position: number, kind: RowKind): HTMLElement {
-  const distance = plain(Number(inverted.distance[position]!.toPrecision(2)));
-  const label = `position ${position + 1} of ${inverted.cautions.length}: ${inverted.cautions[position] || `on the map, distance ${distance}`}`;
+  const distance = twoDigits(inverted.distance[position]!);
+  const where = inverted.cautions[position] || `on the map, distance ${distance}`;
+  const label = `position ${position + 1} of ${inverted.cautions.length}: ${where}`;
   const pin = () => app.pinned.set(inverted.nearest[position]!);
   return element(
-    "button", { type: "button", class: "position", onclick: pin, title: label, "aria-label": `${label}; pins the nearest row` },
+    "button", {
+      type: "button", class: "position", onclick: pin, title: label, "aria-label": `${label}; pins the nearest row`,
+    },
     kind === "image" && drawRow(app, dataAt(inverted, position), "image", 56),
     badge(trustOf(inverted, position), distance),
   );

@@ -7,6 +7,7 @@ import { factsCard, rowFacts } from "./facts.ts";
 import { buttons, failure, paragraph } from "./forms.ts";
 import { panel, reveal, whileOpen } from "./panel.ts";
 
+const NO_DATA = "These maps came without their data, so the features of a row are not known.";
 const HOW = "Point at a row on a map to see it here. Click it to keep it here.";
 
 export function rowPanel(app: App): HTMLElement {
@@ -42,14 +43,15 @@ function fill(app: App, body: HTMLElement, facts: RowFacts): void {
   const pinned = app.pinned.value === facts.row;
   body.replaceChildren(
     factsCard(app, facts, false),
-    app.start.has_data ? "" : paragraph("These maps came without their data, so the features of a row are not known.", "faint"),
+    app.start.has_data ? "" : paragraph(NO_DATA, "faint"),
     pinned ? pinButtons(app, facts.row) : paragraph("Click the row on a map to keep it here.", "faint"),
   );
 }
 
 function pinButtons(app: App, row: number): HTMLElement {
-  const selected = app.selection.value.includes(row);
-  const toggle = () => app.select(selected ? app.selection.value.filter((each) => each !== row) : joined(app.selection.value, row));
+  const rows = app.selection.value;
+  const selected = rows.includes(row);
+  const toggle = () => app.select(selected ? rows.filter((each) => each !== row) : joined(rows, row));
   return buttons(
     button("Let go", () => app.pinned.set(-1)),
     button(selected ? "Remove from the selection" : "Add to the selection", toggle),

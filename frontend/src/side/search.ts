@@ -11,7 +11,9 @@ export function searchPanel(app: App): HTMLElement {
   let rows: Uint32Array = NO_ROWS;
   let at = 0;
 
-  const input = element("input", { type: "search", placeholder: "row number, name or label", "aria-label": "Row number, name or label", onkeydown });
+  const input = element("input", {
+    type: "search", placeholder: "row number, name or label", "aria-label": "Row number, name or label", onkeydown,
+  });
   const previous = button("Previous", () => go(at - 1), { disabled: true });
   const next = button("Next", () => go(at + 1), { disabled: true });
   const where = element("span", { class: "faint" });

@@ -8,22 +8,25 @@ import { panel, whileOpen } from "./panel.ts";
 import { newest } from "./requests.ts";
 
 const PAUSE = 250; // milliseconds without a change, after which the selection is described
+const IN_PYTHON = "In Python, these rows are explorer.selection.";
+const ALL_ROWS = "These are all rows, so nothing distinguishes them.";
 const HOW = "Choose the lasso (L) and draw around points, or press Space at a pinned row.";
 
 export function selectionPanel(app: App): HTMLElement {
-  const made = panel("Selection", "selection", false);
+  const made = panel("Selection", "selection", app.selection.value.length > 0);
   const how = paragraph(HOW, "faint");
   const count = element("p", { class: "count", role: "status" });
   const found = element("div");
   const tools = element("div", {}, actions(app), found, labelForm(app));
-  if (app.start.hosted === "notebook") tools.append(paragraph("In Python, these rows are explorer.selection.", "faint"));
+  if (app.start.hosted === "notebook") tools.append(paragraph(IN_PYTHON, "faint"));
 
   const describe = describer(app, found);
   const refresh = whileOpen(made, () => {
     const rows = app.selection.value;
     how.hidden = rows.length > 0;
     tools.hidden = rows.length === 0;
-    count.textContent = rows.length ? `${counted(rows.length, "row")} of ${app.start.n.toLocaleString("en-US")} selected` : "Nothing is selected.";
+    const selected = `${counted(rows.length, "row")} of ${app.start.n.toLocaleString("en-US")} selected`;
+    count.textContent = rows.length ? selected : "Nothing is selected.";
     describe(rows);
   });
   onAny([app.selection, app.labels], refresh);
@@ -51,7 +54,7 @@ function describer(app: App, found: HTMLElement): (rows: Uint32Array) => void {
     if (rows.length && rows.length < app.start.n) soon(rows);
     else {
       soon(NO_ROWS);
-      found.replaceChildren(rows.length ? paragraph("These are all rows, so nothing distinguishes them.", "faint") : "");
+      found.replaceChildren(rows.length ? paragraph(ALL_ROWS, "faint") : "");
     }
   };
 }
@@ -62,10 +65,11 @@ function actions(app: App): HTMLElement {
     (note) => status.replaceChildren(note ? paragraph(note, "faint") : ""),
     (error) => status.replaceChildren(failure(error)),
   );
+  const invert = () => app.select(others(app.selection.value, app.start.n));
   return element(
     "div", {},
     buttons(
-      button("Invert", () => app.select(others(app.selection.value, app.start.n)), { "aria-label": "Invert the selection" }),
+      button("Invert", invert, { "aria-label": "Invert the selection" }),
       button("Clear", () => app.select(NO_ROWS), { "aria-label": "Clear the selection" }),
       button("Export", save, { "aria-label": "Export the selected rows to a file" }),
     ),

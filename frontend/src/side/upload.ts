@@ -5,6 +5,7 @@ const PIECE = 1 << 20;
 
 export class Upload {
   private canceled = false;
+  private id: string | null = null; // from the first reply
 
   constructor(private readonly app: App, private readonly file: File) {}
 
@@ -15,17 +16,31 @@ export class Upload {
   /** The identifier of the uploaded file, or null if it was canceled. */
   async run(progress: (fraction: number) => void): Promise<string | null> {
     this.check();
+    try {
+      await this.send(progress);
+    } catch (error) {
+      this.discard();
+      throw error;
+    }
+    if (!this.canceled) return this.id;
+    this.discard();
+    return null;
+  }
+
+  private async send(progress: (fraction: number) => void): Promise<void> {
     const { name, size } = this.file;
-    let id: string | null = null;
-    for (let offset = 0; offset < size; ) {
-      if (this.canceled) return null;
+    for (let offset = 0; offset < size && !this.canceled; ) {
       const bytes = new Uint8Array(await this.file.slice(offset, offset + PIECE).arrayBuffer());
-      const reply: { id: string; received: number } = await this.app.ask("upload", { id, name, offset, size, bytes });
-      id = reply.id;
+      const reply = await this.app.ask("upload", { id: this.id, name, offset, size, bytes });
+      this.id = reply.id;
       offset += bytes.length;
       progress(offset / size);
     }
-    return this.canceled ? null : id;
+  }
+
+  /** Python does not have to keep a part of a file. */
+  private discard(): void {
+    if (this.id !== null) this.app.connection.ask("discard", { upload: this.id }).catch(() => {}); // it is gone already
   }
 
   private check(): void {

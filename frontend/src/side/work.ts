@@ -7,9 +7,11 @@ import { confirmedButton, failure, paragraph, saveFile } from "./forms.ts";
 import { jobList } from "./jobs.ts";
 import { panel } from "./panel.ts";
 
+const NO_DATA = "Start the explorer with the data to add maps of other methods.";
+
 export function workPanel(app: App): HTMLElement {
   const made = panel("Maps and work", "work", false);
-  const add = app.start.has_data ? addMapForm(app) : paragraph("Start the explorer with the data to add maps of other methods.", "faint");
+  const add = app.start.has_data ? addMapForm(app) : paragraph(NO_DATA, "faint");
   made.body.append(mapList(app), jobList(app), add);
   return made.root;
 }
@@ -38,10 +40,16 @@ function saveButton(app: App, map: MapInfo, status: HTMLElement): HTMLElement {
     status.replaceChildren(paragraph(`${name} opens this map again: manifoldry explore ${name}`, "faint"));
   };
   const onclick = () => void save().catch((error) => status.replaceChildren(failure(error)));
-  return button("Save", onclick, { "aria-label": `Save the model of ${map.name} to a file`, title: "A model file, for manifoldry explore and transform" });
+  return button("Save", onclick, {
+    "aria-label": `Save the model of ${map.name} to a file`,
+    title: "A model file, for manifoldry explore and transform",
+  });
 }
 
 function removeButton(app: App, map: MapInfo, status: HTMLElement): HTMLElement {
-  const remove = () => void app.ask("remove", { map: map.id }).then(() => status.replaceChildren(), (error) => status.replaceChildren(failure(error)));
+  const remove = () => void app.ask("remove", { map: map.id }).then(
+    () => status.replaceChildren(),
+    (error) => status.replaceChildren(failure(error)),
+  );
   return confirmedButton("Remove", "Remove for good?", remove, `Remove the map ${map.name}`);
 }

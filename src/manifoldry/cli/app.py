@@ -135,7 +135,7 @@ def explore_command(
     methods: opt.MethodNames = None,
     maps: opt.Maps = None,
     output: opt.LabelsFile = None,
-    components: opt.Coordinates = 2,
+    components: opt.SomeCoordinates = None,
     settings: opt.SettingsOfMethods = None,
     image_shape: opt.ImageShape = None,
     dark_ink: opt.DarkInk = False,

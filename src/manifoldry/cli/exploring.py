@@ -45,6 +45,8 @@ def _announce(session: Session, address: Address, console: Console) -> None:
     text = f"{session.title}\n{address.link}\nCtrl-C ends the explorer."
     result = {"command": "explore", "link": address.link, "n_samples": session.data.n}
     console.finish(result, text)
+    if console.quiet and not console.as_json:
+        print(address.link, flush=True)  # without it the page cannot be opened
 
 
 def _session(sources: Sequence[Path], params: Mapping[str, Any], console: Console) -> Session:
@@ -72,7 +74,8 @@ def _session(sources: Sequence[Path], params: Mapping[str, Any], console: Consol
         session.close()
         raise
     for note in notes:
-        console.note(note)
+        if note not in data.table.notes:  # those were printed when the file was read
+            console.note(note)
     return session
 
 
@@ -140,9 +143,9 @@ def _add_maps(
         names = _usual(data, params["seed"], session.notes)
     for method, settings in settings_of_methods(names, params["settings"] or ()).items():
         pairs = (setting.partition("=") for setting in settings)
-        chosen = {"n_components": str(params["components"])}
+        chosen = {} if params["components"] is None else {"n_components": str(params["components"])}
         chosen |= {name.strip(): value for name, _, value in pairs}
-        session.fit(method, chosen)
+        session.work.fit(method, chosen)
 
 
 def _usual(data: ExploredData, seed: int, notes: list[str]) -> tuple[str, ...]:
@@ -152,7 +155,7 @@ def _usual(data: ExploredData, seed: int, notes: list[str]) -> tuple[str, ...]:
         return USUAL_METHODS if n >= 20 else ("pca",)
     suited = default_method(data.prepared, seed)
     notes.append(
-        f"of {n:,} rows only maps by pca and {suited.method} are made unasked, because "
-        f"{suited.reason}"
+        f"of {n:,} rows only maps by pca and {suited.method} are made unasked "
+        f"({suited.method}: {suited.reason})"
     )
     return tuple(dict.fromkeys(("pca", suited.method)))

@@ -118,6 +118,13 @@ Coordinates = Annotated[
         "--components", "-d", min=1, help="Number of coordinates.", rich_help_panel=_METHOD
     ),
 ]
+SomeCoordinates = Annotated[
+    int | None,
+    typer.Option(
+        "--components", "-d", min=1, show_default=False, rich_help_panel=_METHOD,
+        help="Number of coordinates; by default 2, or 1 of data with one column.",
+    ),
+]  # fmt: skip
 # Lists, although only one method is taken: of an option for one value the last one would be.
 MethodName = Annotated[
     list[str] | None,

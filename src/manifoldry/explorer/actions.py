@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.explorer.colors import evidence_color, label_color, value_color
+from manifoldry.explorer.map_work import NO_DATA
 from manifoldry.explorer.maps import caution
 from manifoldry.explorer.messages import MessageError
 from manifoldry.explorer.new_rows import placed, rows_of_file, rows_of_text
@@ -98,10 +99,12 @@ def start(session: Session, args: Arguments) -> Message:
         "image": None if image is None else {
             "shape": list(image.shape), "dark_ink": image.dark_ink, "low": low, "high": high,
         },
-        "maps": [described_map(each) for each in list(session.maps.values())],
-        "jobs": [job.described() for job in list(session.jobs.jobs.values())],
         "methods": described_methods(), "notes": session.notes,
         "upload_bytes": session.uploads.limits.most_bytes, "version": package_version(),
+        "selection": session.selection.astype(np.uint32),
+        # Last: of what changes from now on, the page is told.
+        "maps": [described_map(each) for each in list(session.maps.values())],
+        "jobs": [job.described() for job in list(session.work.jobs.jobs.values())],
     }  # fmt: skip
 
 
@@ -118,7 +121,7 @@ def coordinates(session: Session, args: Arguments) -> Message:
     if len(wanted) != 2 or not all(isinstance(each, int) for each in wanted):
         raise MessageError("the request has no two coordinates")
     found.show(wanted[0], wanted[1])
-    session.tell("map", described_map(found))
+    session.tell_map(found)
     return described_map(found)
 
 
@@ -128,6 +131,8 @@ def color(session: Session, args: Arguments) -> Message:
     if by == "label":
         return label_color(session.data, name)
     if by == "feature":
+        if not session.data.has_data:
+            raise ValueError(NO_DATA)
         return value_color(session.data.column(name))
     if by != "evidence":
         raise MessageError(f"by={by!r} must be 'label', 'feature' or 'evidence'")
@@ -156,13 +161,13 @@ def invert(session: Session, args: Arguments) -> Message:
     if not found.can_invert:
         raise ValueError(found.why_not)
     restored = found.invert(at)
-    X = np.asarray(restored.data, dtype=np.float32)
+    X = np.asarray(restored.data, dtype=np.float64)
     return {
         "data": X, "distance": restored.distance.astype(np.float32),
         "cautions": [caution(float(each)) for each in restored.distance],
         "nearest": restored.nearest.astype(np.uint32),
         "notable": [data.notable(each) for each in X],
-        "low": data.moments.low.astype(np.float32), "high": data.moments.high.astype(np.float32),
+        "low": data.moments.low.astype(np.float64), "high": data.moments.high.astype(np.float64),
     }  # fmt: skip
 
 
@@ -173,6 +178,12 @@ def upload(session: Session, args: Arguments) -> Message:
     offset, size = args.number("offset"), args.number("size")
     made = session.uploads.receive(known, args.text("name"), offset, size, part)
     return {"id": made, "received": offset + len(part)}
+
+
+def discard(session: Session, args: Arguments) -> Message:
+    """Forget a file that was not sent to its end."""
+    session.uploads.discard(args.text("upload"))
+    return {}
 
 
 def place(session: Session, args: Arguments) -> Message:
@@ -216,7 +227,7 @@ def select(session: Session, args: Arguments) -> Message:
 def fit_map(session: Session, args: Arguments) -> Message:
     """Make another map."""
     method = find_method(args.text("method"))
-    job = session.fit(method, args.texts("settings"), homotopy=args.flag("homotopy"))
+    job = session.work.fit(method, args.texts("settings"), homotopy=args.flag("homotopy"))
     return job.described()
 
 
@@ -225,25 +236,25 @@ def known_evidence(session: Session, args: Arguments) -> Message:
     found = session.find_map(args.text("map"))
     if found.evidence is not None:
         return {"evidence": found.evidence, "job": None}
-    return {"evidence": None, "job": session.judge(found).described()}
+    return {"evidence": None, "job": session.work.assess(found).described()}
 
 
 def begin_refits(session: Session, args: Arguments) -> Message:
     """Refits that measure how far rows move."""
-    return session.refit(session.find_map(args.text("map"))).described()
+    return session.work.refit(session.find_map(args.text("map"))).described()
 
 
 def cancel(session: Session, args: Arguments) -> Message:
     """End some work."""
-    job = session.jobs.find(args.text("job"))
-    session.jobs.cancel(job)
+    job = session.work.jobs.find(args.text("job"))
+    session.work.jobs.cancel(job)
     return job.described()
 
 
 def stop(session: Session, args: Arguments) -> Message:
     """End a fit early and keep its map."""
-    job = session.jobs.find(args.text("job"))
-    session.jobs.stop(job)
+    job = session.work.jobs.find(args.text("job"))
+    session.work.jobs.stop(job)
     return job.described()
 
 
@@ -268,6 +279,7 @@ ACTIONS: dict[str, Callable[[Session, Arguments], Message]] = {
     "search": found_rows,
     "invert": invert,
     "upload": upload,
+    "discard": discard,
     "place": place,
     "distinguish": what_distinguishes,
     "label": label,

@@ -20,18 +20,27 @@ _SMALLEST, _LARGEST = 1e-30, 1e38  # of values that single precision has
 _FINEST = 1e-4  # range of values relative to their size, below which they are sent as doubles
 
 
-def label_kind(values: Any) -> str:
+def label_kind(data: ExploredData, name: str) -> str:
     """Whether a label has classes or values."""
-    with ignoring(ManifoldryWarning):  # about many whole numbers, which are values then
-        return "classes" if _resolved(values).kind == "classes" else "values"
+    return "classes" if _coloring_by(data, name).kind == "classes" else "values"
+
+
+def _coloring_by(data: ExploredData, name: str) -> Coloring:
+    """Classes or values of a label, computed once unless it changes."""
+    values = data.labels[name]
+    kept = data.colorings.get(name)
+    if kept is None or kept[0] is not values:
+        with ignoring(ManifoldryWarning):  # about many whole numbers, which are values then
+            kept = data.colorings[name] = values, _resolved(values)
+    found: Coloring = kept[1]
+    return found
 
 
 def label_color(data: ExploredData, name: str) -> dict[str, Any]:
     """Colors by a label."""
     if name not in data.labels:
         raise ValueError(f"the data have no label {name!r}")
-    with ignoring(ManifoldryWarning):
-        coloring = _resolved(data.labels[name])
+    coloring = _coloring_by(data, name)
     if coloring.kind == "values":
         assert coloring.values is not None
         return value_color(coloring.values)
@@ -67,7 +76,7 @@ def value_color(values: Array, scale: str = "values", note: str = "") -> dict[st
     low, high = float(known.min()), float(known.max())
     inner_low, inner_high = np.quantile(known, [0.01, 0.99])
     if inner_high > inner_low and high - low > _UNEVEN * (inner_high - inner_low):
-        extremes = f"values range from {low:.4g} to {high:.4g}; 2 % are beyond the ends of the ramp"
+        extremes = f"values range from {low:.4g} to {high:.4g}; 2% are beyond the ends of the ramp"
         low, high = float(inner_low), float(inner_high)
         note = f"{note}; {extremes}" if note else extremes
     values = np.where(np.isfinite(values), values, np.nan)

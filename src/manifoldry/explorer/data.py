@@ -85,6 +85,7 @@ class ExploredData:
     image: ImageStyle | None = None
     restored: Any = None
     own_labels: dict[str, Any] = field(default_factory=dict)
+    colorings: dict[str, Any] = field(default_factory=dict)  # of labels, as they were when computed
 
     def __post_init__(self) -> None:
         if self.image is not None:
@@ -155,6 +156,8 @@ class ExploredData:
     @cached_property
     def moments(self) -> ColumnMoments:
         """Of all rows, or of those that a model has restored."""
+        if self.has_data and sparse.issparse(self.table.X):
+            return _sparse_moments(self.table.X)
         low, high = np.full((2, self.n_features), np.nan)
         for block in self._blocks():
             low = np.fmin(low, np.fmin.reduce(block, axis=0))
@@ -216,6 +219,31 @@ def _offsets(block: Array, shift: Array) -> tuple[Any, Array]:
     """Which values are known, and their differences from others, 0 where they are missing."""
     known = ~np.isnan(block)
     return known, np.where(known, block.astype(np.float64) - shift, 0.0)
+
+
+def _sparse_moments(X: Any) -> ColumnMoments:
+    """The same from the stored values, in time that does not depend on how many are 0."""
+    X = sparse.csc_array(X)
+    if not X.has_canonical_format:  # several values at one place, which are one together
+        X = X.copy()
+        X.sum_duplicates()
+    n, per_column = X.shape[0], np.diff(X.indptr)
+    columns = np.repeat(np.arange(X.shape[1]), per_column)
+    missing = np.isnan(X.data)
+    n_known = n - np.bincount(columns, missing, X.shape[1])
+    values = np.where(missing, 0.0, X.data.astype(np.float64))
+    low, high = np.where(per_column < n, 0.0, np.inf), np.where(per_column < n, 0.0, -np.inf)
+    np.minimum.at(low, columns[~missing], values[~missing])
+    np.maximum.at(high, columns[~missing], values[~missing])
+    known = n_known > 0
+    unit = _unit(np.where(known, np.maximum(np.abs(low), np.abs(high)), 1.0))
+    values = values / unit[columns]
+    mean = np.bincount(columns, values, X.shape[1]) / np.maximum(n_known, 1)
+    offsets = np.where(missing, 0.0, values - mean[columns])
+    squares = np.bincount(columns, offsets**2, X.shape[1]) + (n - per_column) * mean**2
+    deviation = np.where(low == high, 0.0, np.sqrt(squares / np.maximum(n_known, 1)))
+    low, high = np.where(known, low, np.nan), np.where(known, high, np.nan)
+    return ColumnMoments(mean * unit, deviation * unit, low, high, n_known)
 
 
 def _unit(extent: Array) -> Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +20,16 @@ from manifoldry.explorer.selections import check_rows
 from manifoldry.explorer.session import Session
 from manifoldry.io import Table
 from manifoldry.methods.catalog import METHODS
-from manifoldry.methods.fitted_steps import divided, undone
+from manifoldry.methods.fitted_steps import divided, named_like, prepared, undone
 from manifoldry.methods.preprocessing import Preprocessing
 from manifoldry.metrics.pair import read_embedding
 from manifoldry.reporting.maps import sample_rows
 from manifoldry.reporting.source import Source
 from manifoldry.util.checks import check_count
+from manifoldry.util.text import error_text
 from manifoldry.util.typing import IntArray
 
+_WIDE = 10  # columns beyond which an array without data is no map
 _COMPARED = 15  # rows that a model places again, to see whether the data are its own
 _ELSEWHERE = 0.05  # distance in the drawing, whose side is 2
 _RESTORED = 500  # rows that a model restores to know the range of each feature
@@ -96,6 +100,7 @@ class Explorer:
         rows : array of int, or of bool with one entry per row
             The rows.
         """
+        self._check_open()
         chosen = np.asarray(rows)
         if chosen.dtype == bool:
             if chosen.shape != (self._session.data.n,):
@@ -116,7 +121,12 @@ class Explorer:
         embedding : fitted estimator, or array of shape (n_samples, n_components)
             The map.
         """
+        self._check_open()
         add_map(self._session, name, embedding)
+
+    def _check_open(self) -> None:
+        if not self._end.alive:
+            raise RuntimeError("this explorer has ended; make another one with manifoldry.explore")
 
     @property
     def widget(self) -> Any:
@@ -124,7 +134,7 @@ class Explorer:
         if self._widget is None:
             from manifoldry.explorer.widget import explorer_widget
 
-            self._widget = explorer_widget(self._session, self._height)
+            self._widget = explorer_widget(self._session, self._height, keep=self)
         return self._widget
 
     def _ipython_display_(self) -> None:
@@ -150,13 +160,29 @@ class Explorer:
         from manifoldry.explorer.serving import Address, check_installed, serve
 
         check_installed()
+        self._check_open()
+        _refuse_running_loop()
         address = Address.bound(port)
         ready = lambda: print(f"{self!r}\n{address.link}\nCtrl-C ends it.", flush=True)  # noqa: E731
-        serve(self._session, address, browser=browser, ready=ready)
+        try:
+            serve(self._session, address, browser=browser, ready=ready)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """End all work in the background and delete temporary files."""
         self._end()
+
+
+def _refuse_running_loop() -> None:
+    """A server cannot begin inside another one, such as a notebook's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(
+        "serve cannot be called in a notebook; write the explorer as the last line of a cell"
+    )
 
 
 def explore(
@@ -217,6 +243,7 @@ def explore(
     >>> explorer.close()
     """
     height = check_count("height", height, minimum=200)
+    _refuse_data_as_maps(maps, X)
     given = _named(maps)
     if X is None and not given:
         raise ValueError("there is nothing to explore; pass a fitted estimator, or data as X")
@@ -231,11 +258,23 @@ def explore(
         for name, each in given.items():
             add_map(session, name, each)
         if not given:
-            session.fit(METHODS[0])
+            session.work.fit(METHODS[0])
     except BaseException:
         session.close()
         raise
     return Explorer(session, height)
+
+
+def _refuse_data_as_maps(maps: Any, X: Any) -> None:
+    """Say what is meant if the data were passed first, as to `assess` and `report`."""
+    if isinstance(maps, (str, os.PathLike)):
+        raise TypeError(f"maps={str(maps)!r} is a text; pass a file of data as X=, or a model")
+    shape: tuple[int, ...] = np.shape(maps) if hasattr(maps, "shape") else ()
+    if X is None and len(shape) == 2 and shape[1] > _WIDE:
+        raise ValueError(
+            f"maps has {shape[1]} columns, as data have, and there is no X; pass the data as X=, "
+            "and maps before it if there are any"
+        )
 
 
 def _shape(given: Any) -> tuple[Any, ...]:
@@ -249,7 +288,7 @@ def _named(maps: Any) -> dict[str, Any]:
         return {}
     if isinstance(maps, Mapping):
         return {str(name): each for name, each in maps.items()}
-    if isinstance(maps, Iterator):
+    if isinstance(maps, (Iterator, ValuesView)):
         maps = list(maps)
     several = isinstance(maps, Iterable) and not hasattr(maps, "fit") and not _is_array(maps)
     found: dict[str, Any] = {}
@@ -308,6 +347,8 @@ def data_of_maps(maps: list[Any], labels: Any, image: ImageStyle | None = None) 
     table = Table(np.empty((n, 0)))
     if labels is not None:
         table = replace(table, labels={"label": np.asarray(labels)})
+        if isinstance(labels, str):
+            raise ValueError(f"labels={labels!r} is a name; pass the data that have it as X=")
         if len(table.labels["label"]) != n:
             raise ValueError(f"labels has {len(labels)} entries, but the map has {n} rows")
     restored = next((found for each in maps if (found := restored_rows(each)) is not None), None)
@@ -328,13 +369,28 @@ def restored_rows(model: Any) -> Any:
 
 def add_map(session: Session, name: str, given: Any) -> None:
     """Add a map: a fitted estimator, or coordinates."""
-    embedding, model, steps = _coordinates(name, given)
+    _check_column_order(name, given, session.data.table)
+    embedding, model, steps = _coordinates(name, given, session.data)
     methods = {method.class_name: method.name for method in METHODS}
     made = session.add_map(name, embedding, model, steps=steps,
                            method=methods.get(type(model).__name__))  # fmt: skip
     if model is not None and session.data.has_data:
         _note_other_rows(session, made)
-    session.judge_unasked(made)
+    session.work.assess_unasked(made)
+
+
+def _check_column_order(name: str, given: Any, table: Table) -> None:
+    """Refuse data whose columns are those of the model in another order, as scikit-learn does."""
+    steps, last = divided(given)
+    known = getattr((*steps, last)[0], "feature_names_in_", None)
+    if known is None or table.names is None or list(known) == list(table.names):
+        return
+    if sorted(map(str, known)) == sorted(table.names):
+        first = next(a for a, b in zip(table.names, known, strict=True) if a != b)
+        raise ValueError(
+            f"the columns of X are in another order than those that {name} was fitted on, from "
+            f"{first!r} on; pass X[list(model.feature_names_in_)]"
+        )
 
 
 def _note_other_rows(session: Session, shown: ExploredMap) -> None:
@@ -343,7 +399,12 @@ def _note_other_rows(session: Session, shown: ExploredMap) -> None:
         return
     rows = sample_rows(session.data.n, _COMPARED, 0)
     X: Any = session.data.table.X if shown.steps else session.data.filled
-    away = np.linalg.norm(shown.place(X[rows])[0] - shown.drawn[rows], axis=1)
+    try:
+        placed = shown.place(X[rows])[0]
+    except Exception as error:  # of a model of any package; its map can be shown all the same
+        session.notes.append(f"{shown.name} cannot place the rows of the data: {error_text(error)}")
+        return
+    away = np.linalg.norm(placed - shown.drawn[rows], axis=1)
     if np.nanmedian(away) > _ELSEWHERE:
         session.notes.append(
             f"{shown.name}: most rows of the data are not where the map has them; they should be "
@@ -353,10 +414,11 @@ def _note_other_rows(session: Session, shown: ExploredMap) -> None:
 
 def _takes_pairs(model: Any) -> bool:
     """Whether its input are distances or weights of pairs of rows."""
-    return bool(getattr(get_tags(model).input_tags, "pairwise", False))
+    tags = get_tags(model) if hasattr(model, "__sklearn_tags__") else None
+    return bool(getattr(getattr(tags, "input_tags", None), "pairwise", False))
 
 
-def _coordinates(name: str, given: Any) -> tuple[Any, Any, Any]:
+def _coordinates(name: str, given: Any, data: ExploredData | None = None) -> tuple[Any, Any, Any]:
     """Coordinates, the model if there is one, and the steps before it."""
     if not hasattr(given, "fit"):
         return read_embedding(given), None, ()
@@ -365,9 +427,17 @@ def _coordinates(name: str, given: Any) -> tuple[Any, Any, Any]:
         check_is_fitted(last)
     except NotFittedError:
         raise ValueError(f"the estimator {name} is not fitted; call its fit first") from None
+    if not (hasattr(last, "embedding_") or hasattr(last, "transform")):
+        raise ValueError(
+            f"the estimator {name} has no embedding_ and no transform, so it makes no map; pass "
+            "one that has, or coordinates as an array"
+        )
+    if not hasattr(last, "embedding_") and data is not None and data.has_data:
+        X = prepared(steps, data.table.X if steps else data.filled)
+        return np.asarray(last.transform(named_like(last, X))), last, steps
     if not hasattr(last, "embedding_"):
         raise ValueError(
-            f"the estimator {name} has no embedding_, so its map is not known; pass what its "
-            "transform gives for the data, as an array"
+            f"the estimator {name} has no embedding_, so its map is not known; pass the data "
+            "as X, or what its transform gives for them as an array"
         )
     return last.embedding_, last, steps

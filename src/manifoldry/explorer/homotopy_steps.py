@@ -75,7 +75,3 @@ class HomotopySteps:
                 frame = Drawing.around(points, self._drawn[each - toward])
                 self._drawn[each] = frame.drawn(points).astype(np.float32)
         return self._drawn[step]
-
-    def forget_drawings(self) -> None:
-        """Draw all steps again, since other coordinates are shown."""
-        self._drawn.clear()

@@ -12,15 +12,23 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import IO, Any
 
+import manifoldry
 from manifoldry.explorer.messages import pack, unpack
 from manifoldry.util.text import short_line
 
 Message = dict[str, Any]
 STOP = b"s"  # on the standard input of a worker: end early and keep the map
 _SECONDS_BETWEEN_REPORTS = 0.2
+_MOST_ENDED = 20  # jobs that have ended and are listed
+# This package, wherever it is; with -P nothing is imported from the folder of the data.
+_WORKER = (
+    f"import sys; sys.path.append({str(Path(manifoldry.__file__).parents[1])!r}); "
+    "from manifoldry.explorer.worker import run_task; run_task()"
+)
 
 
 @dataclass(eq=False)
@@ -59,6 +67,7 @@ class Job:
     seconds: float = 0.0
     process: Any = None
     told: bool = False  # whether the process has its task
+    keeps: bool = False  # whether its result is being kept
     ended: Event = field(default_factory=Event)
 
     def described(self) -> Message:
@@ -76,6 +85,10 @@ class Job:
     def is_over(self) -> bool:
         """Whether it has ended, in whatever way."""
         return self.state in ("done", "failed", "canceled")
+
+    def let_go(self) -> None:
+        """Hold on to no map and no session any more."""
+        self.task, self.finish = dict, _nothing
 
 
 class JobQueue:
@@ -100,14 +113,17 @@ class JobQueue:
 
     def add(self, job: Job) -> Job:
         """Run a job when those before it have ended."""
-        self.jobs[job.id] = job
+        with self._lock:
+            self.jobs[job.id] = job
+            for ended in [each for each in self.jobs.values() if each.is_over][:-_MOST_ENDED]:
+                del self.jobs[ended.id]
+            if not self._closed and self._thread is None:
+                self._thread = Thread(target=self._run_all, name="explorer jobs", daemon=True)
+                self._thread.start()
         if self._closed:
             self.cancel(job)
             return job
         self.tell(job)
-        if self._thread is None:
-            self._thread = Thread(target=self._run_all, name="explorer jobs", daemon=True)
-            self._thread.start()
         self._waiting.put((int(job.kind != "map"), next(self._numbers), job))
         return job
 
@@ -123,11 +139,14 @@ class JobQueue:
         with self._lock:
             if job.is_over:
                 return
+            if job.keeps:
+                raise ValueError(f"{job.what} has ended, and its result is being kept")
             runs = job.state == "running"
             job.state, job.status = "canceled", "canceled"
             if job.process is not None:
                 job.process.kill()
         if not runs:
+            job.let_go()
             job.ended.set()
         self.tell(job)
 
@@ -146,7 +165,8 @@ class JobQueue:
         """End all jobs; none is taken any more."""
         self._closed = True
         for job in list(self.jobs.values()):
-            self.cancel(job)
+            with contextlib.suppress(ValueError):  # its result is being kept
+                self.cancel(job)
         if self._thread is not None:
             self._waiting.put((2, next(self._numbers), None))
             self._thread.join(timeout=10)
@@ -163,21 +183,27 @@ class JobQueue:
         try:
             self.tell(job)
             result = self._result(job)
-            if result is not None:
-                job.status = "keeping the result"
+            if result is not None and self._keeps(job):
                 job.finish(result)
                 self._end(job, "done", "")
         except Exception as error:  # of the data or the method; the explorer goes on
             self._end(job, "failed", short_line(error, 1000) or type(error).__name__)
         finally:
             job.seconds = time.monotonic() - began
+            job.let_go()
             job.ended.set()
             self.tell(job)
+
+    def _keeps(self, job: Job) -> bool:
+        """Whether the result of a job is kept; it cannot be canceled any more then."""
+        with self._lock:
+            job.keeps = job.state == "running"
+            return job.keeps
 
     def _end(self, job: Job, state: str, status: str) -> None:
         """A canceled job stays canceled, whatever came of it."""
         with self._lock:
-            job.process = None
+            job.process, job.keeps = None, False
             if job.state != "canceled":
                 job.state, job.status = state, status
                 job.fraction = 1.0 if state == "done" else job.fraction
@@ -187,7 +213,7 @@ class JobQueue:
         task = job.task()
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
-                [sys.executable, "-m", "manifoldry.explorer.worker"],
+                [sys.executable, "-P", "-c", _WORKER],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
             )  # fmt: skip
             assert process.stdin is not None
@@ -225,6 +251,10 @@ class JobQueue:
             if time.monotonic() - told > _SECONDS_BETWEEN_REPORTS:
                 told = time.monotonic()
                 self.tell(job)
+
+
+def _nothing(result: Message) -> None:
+    """In the place of what a job does at its end."""
 
 
 def write_frame(stream: IO[bytes], message: Message) -> None:

@@ -37,23 +37,24 @@ class LabelsFile:
         return None if path is None else cls(path)
 
     def read(self, data: ExploredData, notes: list[str]) -> dict[str, Any]:
-        """The labels of an earlier exploration, if they are of the same rows."""
+        """The labels of an earlier exploration; FileExistsError if the file has something else."""
         if not self.path.exists():
             return {}
         try:
             columns = self._columns()
             numbers = columns.pop("row")
         except (ValueError, OSError, KeyError, csv.Error):
-            notes.append(f"labels are not read: {self.path} is no table with a column 'row'")
-            return {}
+            raise self._not_ours("is no file of labels, which has a column 'row'") from None
         if numbers != _texts(range(1, data.n + 1)) or not _same(columns.pop("id", None), data):
-            notes.append(
-                f"{self.path} has labels of {len(numbers)} other rows, so they are not read; move "
-                "the file away, or it will be replaced when a label is made"
-            )
-            return {}
+            raise self._not_ours(f"has labels of {len(numbers)} other rows")
         notes.append(f"labels of an earlier exploration are read from {self.path}")
         return {name: _known(values) for name, values in columns.items()}
+
+    def _not_ours(self, what: str) -> FileExistsError:
+        return FileExistsError(
+            f"{self.path} {what}, so it is not replaced; move it away, or name another file for "
+            "labels with --output"
+        )
 
     def _columns(self) -> dict[str, list[str]]:
         """All columns by name, as text: a label that looks like a number stays as it was typed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -16,7 +16,7 @@ from manifoldry.explorer.drawing import Drawing, plane
 from manifoldry.explorer.homotopy_steps import HomotopySteps
 from manifoldry.extension.far_rows import FAR
 from manifoldry.extension.relative_distance import DistanceOnMap
-from manifoldry.methods.fitted_steps import prepared, undone
+from manifoldry.methods.fitted_steps import named_like, prepared, undone
 from manifoldry.util.typing import Array, IntArray
 
 _NEAR_THE_EDGE = 1.5  # between the typical distance of 1 and that of a position off the map
@@ -28,6 +28,45 @@ class Restored(NamedTuple):
     data: Array
     distance: Array
     nearest: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class MapView:
+    """Two coordinates of a map as they are drawn; never changed, so threads can share it.
+
+    Parameters
+    ----------
+    shown : (int, int)
+        The coordinates.
+    frame : Drawing
+        From these coordinates to the drawing.
+    drawn : array of shape (n, 2)
+        Where the rows are drawn, in single precision.
+    homotopy : HomotopySteps or None
+        The steps of its homotopy, if it followed one.
+    """
+
+    shown: tuple[int, int]
+    frame: Drawing
+    drawn: Array
+    homotopy: HomotopySteps | None
+
+    @classmethod
+    def of(cls, shown: tuple[int, int], embedding: Array, reference: Any, model: Any) -> Self:
+        """The view of two coordinates."""
+        points = plane(embedding, shown)
+        frame = Drawing.around(points, reference)
+        return cls(shown, frame, frame.drawn(points).astype(np.float32), HomotopySteps.of(model))
+
+    def nearest(self, at: Array) -> IntArray:
+        """The rows that are drawn nearest to positions."""
+        rows, tree = self._tree
+        return np.asarray(rows[tree.query(at)[1]])
+
+    @cached_property
+    def _tree(self) -> tuple[IntArray, KDTree]:
+        rows = np.flatnonzero(np.isfinite(self.drawn).all(axis=1))
+        return rows, KDTree(self.drawn[rows])
 
 
 @dataclass(eq=False)
@@ -60,7 +99,6 @@ class ExploredMap:
     method: str | None = None
     reference: Array | None = None
     fitted_here: bool = False
-    shown: tuple[int, int] = (0, 1)
     redrawn: int = 0
     evidence: Any = None
     stability: Any = None
@@ -69,23 +107,15 @@ class ExploredMap:
     def __post_init__(self) -> None:
         if not np.isfinite(self.embedding).all(axis=1).any():
             raise ValueError(f"the map {self.name} has no row with finite coordinates")
-        if self.embedding.shape[1] == 1:
-            self.shown = (0, 0)
+        self.view = self._view((0, min(1, self.embedding.shape[1] - 1)))
 
-    @cached_property
-    def frame(self) -> Drawing:
-        """From the coordinates that are shown to the drawing."""
-        return Drawing.around(plane(self.embedding, self.shown), self.reference)
+    def _view(self, shown: tuple[int, int]) -> MapView:
+        return MapView.of(shown, self.embedding, self.reference, self.model)
 
-    @cached_property
+    @property
     def drawn(self) -> Array:
         """Where the rows are drawn, in single precision."""
-        return self.frame.drawn(plane(self.embedding, self.shown)).astype(np.float32)
-
-    @cached_property
-    def homotopy(self) -> HomotopySteps | None:
-        """The steps of its homotopy, if it followed one."""
-        return HomotopySteps.of(self.model)
+        return self.view.drawn
 
     def show(self, first: int, second: int) -> None:
         """Draw two other coordinates."""
@@ -95,20 +125,17 @@ class ExploredMap:
                 raise ValueError(f"coordinate {each} must be 0 to {count - 1}")
         if count > 1 and first == second:
             raise ValueError(f"coordinate {first} is given twice; choose two different ones")
-        self.shown = (first, second)
+        self.view = self._view((first, second))
         self.redrawn += 1
-        for name in ("frame", "drawn", "_tree"):
-            self.__dict__.pop(name, None)
-        if self.homotopy is not None:
-            self.homotopy.forget_drawings()
 
     def positions(self, step: int | None) -> Array:
         """Where rows are drawn, at a step of the homotopy or for the map itself."""
+        view = self.view
         if step is None:
-            return self.drawn
-        if self.homotopy is None:
+            return view.drawn
+        if view.homotopy is None:
             raise ValueError(f"the map {self.name} has no homotopy")
-        return self.homotopy.drawn(step, self.drawn, self.shown)
+        return view.homotopy.drawn(step, view.drawn, view.shown)
 
     @property
     def key(self) -> str:
@@ -154,36 +181,29 @@ class ExploredMap:
 
     def place(self, X: Any) -> tuple[Array, Array | None]:
         """Where new rows are drawn, and their novelty if the model knows it."""
-        rows = prepared(self.steps, X)
+        rows = named_like(self.model, prepared(self.steps, X))
         with ignoring(NoveltyWarning):  # the page says it row by row
             embedding = np.asarray(self.model.transform(rows))
         novelty = np.asarray(self.model.novelty(rows)) if hasattr(self.model, "novelty") else None
-        return self.frame.drawn(plane(embedding, self.shown)).astype(np.float32), novelty
+        view = self.view
+        return view.frame.drawn(plane(embedding, view.shown)).astype(np.float32), novelty
 
     def invert(self, at: Array) -> Restored:
         """Data at positions of the drawing.
 
         Coordinates that are not shown are those of the row that is drawn nearest.
         """
-        nearest = self._nearest(at)
+        view = self.view
+        nearest = view.nearest(at)
         Z: Array = self.embedding[nearest].astype(np.float64)
-        wanted = self.frame.coordinates(at)
-        for j, place in enumerate(self.shown[: Z.shape[1]]):
+        wanted = view.frame.coordinates(at)
+        for j, place in enumerate(view.shown[: Z.shape[1]]):
             Z[:, place] = wanted[:, j]
         with ignoring(NoveltyWarning):
             distance = self._distance.of(Z, requested=True)
             data = undone(self.steps, self.model.inverse_transform(Z))
         assert distance is not None
         return Restored(data, distance, nearest)
-
-    def _nearest(self, at: Array) -> IntArray:
-        rows, tree = self._tree
-        return np.asarray(rows[tree.query(at)[1]])
-
-    @cached_property
-    def _tree(self) -> tuple[IntArray, KDTree]:
-        rows = np.flatnonzero(np.isfinite(self.drawn).all(axis=1))
-        return rows, KDTree(self.drawn[rows])
 
     @cached_property
     def _distance(self) -> DistanceOnMap:

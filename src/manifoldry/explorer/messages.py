@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 _TYPES = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "i4": "<i4", "f4": "<f4", "f8": "<f8"}
+_MOST_HEADER = 2**22  # bytes of JSON in a message of a page
 _ALIGNED = 8  # bytes: every buffer begins at a multiple, as typed arrays need
 _MOST_NESTED = 50  # lists and objects within each other; messages of the page have five
 
@@ -84,6 +85,8 @@ def unpack(frame: bytes) -> Any:
     """The message of a frame."""
     try:
         (size,) = struct.unpack_from("<I", frame)
+        if size > _MOST_HEADER:
+            raise ValueError
         head = json.loads(frame[4 : 4 + size])
         sizes = [int(each) for each in head["sizes"]]
         message = head["message"]

@@ -14,6 +14,7 @@ from sklearn.impute import SimpleImputer
 from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.maps import ExploredMap
 from manifoldry.io import ColumnChoice, DataFileError, Table, read_table
+from manifoldry.util.text import error_text
 
 _MOST_ROWS = 20_000  # that are placed at once
 _MOST_NAMES = 1000  # that are listed
@@ -101,8 +102,8 @@ def placed(table: Table, maps: Iterable[ExploredMap]) -> dict[str, Any]:
             continue
         try:
             positions, unlike = each.place(X)
-        except (ValueError, TypeError) as error:
-            skipped[each.id] = str(error)
+        except Exception as error:  # of a model of any package; other maps can place them
+            skipped[each.id] = error_text(error)
             continue
         xy[each.id] = positions
         if unlike is not None and novelty is None:

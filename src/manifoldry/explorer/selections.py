@@ -77,7 +77,7 @@ def _labels(data: ExploredData, rows: IntArray) -> list[dict[str, Any]]:
     found = []
     for name, values in data.labels.items():
         array = np.asarray(values)
-        if label_kind(array) != "classes":
+        if label_kind(data, name) != "classes":
             continue
         known = np.flatnonzero(~missing_entries(array))
         different, codes = np.unique(array[known].astype(str), return_inverse=True)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -28,6 +28,7 @@ REFUSED = 4403  # the page then says that its link is of no use any more
 MOST_FRAME_BYTES = 16 * 2**20  # of one message from a page, which sends files in parts of 1 MB
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MOST_ANSWERED = 16  # requests of a page at the same time; further ones are read later
+_FEW_WAITING = 2
 _MOST_WAITING = 256  # events that a page has not read yet; then it is too slow, and is let go
 _HEADERS = {
     "Content-Security-Policy": (
@@ -44,8 +45,9 @@ _HEADERS = {
 _STATIC = {"explorer.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
-def explorer_app(session: Session, token: str) -> Starlette:
-    """The application, for links with this token."""
+def explorer_app(session: Session, token: str, ticket: str) -> Starlette:
+    """The application, for links with this token; the ticket leads to it once."""
+    tickets = [ticket]
 
     def refusal(connection: HTTPConnection) -> str:
         """Why a request is refused; empty if it is not."""
@@ -61,8 +63,17 @@ def explorer_app(session: Session, token: str) -> Starlette:
         given = connection.query_params.get("token", "")
         return not secrets.compare_digest(given.encode(), token.encode())
 
+    def takes_ticket(request: Request) -> bool:
+        given = request.query_params.get("ticket", "").encode()
+        if any(secrets.compare_digest(given, each.encode()) for each in tickets):
+            tickets.clear()
+            return True
+        return False
+
     async def page(request: Request) -> Response:
         why = refusal(request)
+        if not why and takes_ticket(request):
+            return RedirectResponse(f"/?token={token}", 303, _HEADERS)
         if not why and wrong_token(request):
             why = "This link has no valid token. Open the link that manifoldry explore has printed."
         if why:
@@ -123,18 +134,18 @@ class _Page:
         self.closing = False
 
     async def serve(self) -> None:
-        """Until the page is closed."""
+        """Until the page is closed, which reading or sending notices."""
         forget = self.session.listen(self._on_event)
-        sending = asyncio.create_task(self._send_all())
+        both = [asyncio.create_task(each) for each in (self._read_all(), self._send_all())]
         try:
-            await self._read_all()
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
             forget()
-            sending.cancel()
-            for task in self.answering:
+            for task in (*both, *self.answering):
                 task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
-                await sending
+            for task in both:
+                with contextlib.suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                    await task
 
     async def _read_all(self) -> None:
         while True:
@@ -146,7 +157,10 @@ class _Page:
             except MessageError:
                 await self.websocket.close(1003)
                 return
-            self._keep(asyncio.create_task(self._answer(message)))
+            task = asyncio.create_task(self._answer(message))
+            self._keep(task)
+            if isinstance(message, dict) and message.get("ask") == "select":
+                await asyncio.wait([task])  # so that the last selection is the one that stays
             if len(self.answering) >= _MOST_ANSWERED:
                 await asyncio.wait(self.answering, return_when=asyncio.FIRST_COMPLETED)
 
@@ -165,7 +179,9 @@ class _Page:
             await self.websocket.send_bytes(await self.outgoing.get())
 
     def _on_event(self, name: str, content: dict[str, Any]) -> None:
-        """Called in any thread."""
+        """Called in any thread. A page that is behind need not see all previews."""
+        if name == "preview" and self.outgoing.qsize() > _FEW_WAITING:
+            return
         frame = pack({"event": name, "with": content})
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self.loop.call_soon_threadsafe(self._put, frame)

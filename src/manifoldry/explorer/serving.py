@@ -38,10 +38,14 @@ class Address:
         Bound to the loopback address.
     token : str
         A random text that every request has to have.
+    ticket : str
+        Another one, which leads to the token once. Only it is passed to the browser as an argument,
+        which all users of the machine can see.
     """
 
     listening: socket.socket
     token: str
+    ticket: str
 
     @classmethod
     def bound(cls, port: int | None) -> Address:
@@ -49,7 +53,7 @@ class Address:
         if port is not None:
             if not 0 <= port <= _HIGHEST:
                 raise ValueError(f"port={port} must be 0 to {_HIGHEST}; pass 0 for any")
-            return cls(_bound(port), secrets.token_urlsafe(24))
+            return cls(_bound(port), *(secrets.token_urlsafe(24) for _ in range(2)))
         for each in range(FIRST_PORT, FIRST_PORT + _TRIED):
             try:
                 return cls.bound(each)
@@ -66,6 +70,11 @@ class Address:
     def link(self) -> str:
         """What to open in a browser."""
         return f"http://{HOST}:{self.port}/?token={self.token}"
+
+    @property
+    def link_for_once(self) -> str:
+        """The same for the first who opens it, and no use to anybody afterwards."""
+        return f"http://{HOST}:{self.port}/?ticket={self.ticket}"
 
 
 def _bound(port: int) -> socket.socket:
@@ -109,7 +118,7 @@ def serve(
 
     from manifoldry.explorer.server import MOST_FRAME_BYTES, explorer_app
 
-    app = explorer_app(session, address.token)
+    app = explorer_app(session, address.token, address.ticket)
     config = uvicorn.Config(
         app, log_level="error", access_log=False, ws="auto", ws_max_size=MOST_FRAME_BYTES,
         ws_per_message_deflate=False,  # nothing leaves this machine
@@ -118,7 +127,7 @@ def serve(
     )  # fmt: skip
     server = _announcing(uvicorn)(config, ready, session)
     if browser:
-        Thread(target=webbrowser.open, args=(address.link,), daemon=True).start()
+        Thread(target=webbrowser.open, args=(address.link_for_once,), daemon=True).start()
     try:
         with _ending_quietly():
             server.run(sockets=[address.listening])
@@ -129,15 +138,23 @@ def serve(
 
 @contextlib.contextmanager
 def _ending_quietly() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the server, which sends them to the process again at the end."""
-    main = current_thread() is main_thread()
-    before = signal.signal(signal.SIGTERM, lambda *_: None) if main else None
+    """Ctrl-C and SIGTERM end the server, which sends them to the process again at the end.
+
+    So does SIGHUP, when the terminal is closed.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    handlers: dict[int, Any] = {signal.SIGTERM: lambda *_: None}
+    if hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = lambda *_: signal.raise_signal(signal.SIGTERM)
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         with contextlib.suppress(KeyboardInterrupt):
             yield
     finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _announcing(uvicorn: Any) -> Any:

@@ -9,8 +9,10 @@ from pathlib import Path, PurePath
 from threading import Lock
 from typing import Any
 
-_TABLES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".data", ".parquet", ".pq", ".feather",
-           ".arrow", ".ipc", ".npy", ".npz")  # fmt: skip
+from manifoldry.explorer.unpacked_size import unpacked_size
+
+# Without Feather, of which it is not known how large it is unpacked.
+_TABLES = (".csv", ".tsv", ".tab", ".txt", ".dat", ".data", ".parquet", ".pq", ".npy", ".npz")
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -22,11 +24,14 @@ class UploadLimits:
     ----------
     most_bytes : int
         Size of one file.
+    most_unpacked : int
+        Bytes of a compressed file when it is unpacked.
     most_files : int
         Files that are being sent at the same time; when another begins, the oldest is dropped.
     """
 
     most_bytes: int = 200_000_000
+    most_unpacked: int = 2_000_000_000
     most_files: int = 4
 
 
@@ -96,7 +101,14 @@ class Uploads:
                 raise ValueError(
                     f"only {found.received} of {found.size} bytes have arrived; send the rest first"
                 )
-            return found.path.parent if found.path.suffix in _IMAGES else found.path
+        size = unpacked_size(found.path, self.limits.most_unpacked)
+        if size > self.limits.most_unpacked:
+            self.discard(upload)
+            raise ValueError(
+                f"the file has more than {self.limits.most_unpacked / 1e6:.4g} MB when it is "
+                "unpacked; place it with manifoldry transform MODEL FILE"
+            )
+        return found.path.parent if found.path.suffix in _IMAGES else found.path
 
     def discard(self, upload: str) -> None:
         """Delete a file."""

@@ -1,6 +1,6 @@
 """The process of a job: reads a task from standard input, writes progress and the result.
 
-``python -m manifoldry.explorer.worker`` is started by :class:`manifoldry.explorer.jobs.JobQueue`.
+:class:`manifoldry.explorer.jobs.JobQueue` starts it.
 """
 
 from __future__ import annotations
@@ -150,7 +150,3 @@ def run_task() -> None:
     except Exception as error:
         reporter.send({"error": error_text(error)})
     os._exit(0)  # without waiting for the thread that listens
-
-
-if __name__ == "__main__":
-    run_task()

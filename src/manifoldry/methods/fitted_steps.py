@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
@@ -25,8 +26,23 @@ def divided(model: Any) -> tuple[list[Any], Any]:
 def prepared(steps: Sequence[Any], X: Any) -> Any:
     """New data after the steps."""
     for step in steps:
-        X = step.transform(X)
+        X = step.transform(named_like(step, X))
     return X
+
+
+def named_like(step: Any, X: Any) -> Any:
+    """The data as a frame with the columns that a step was fitted on; as they are if it had none.
+
+    It takes columns by name then, or warns about an array without names.
+    """
+    names = getattr(step, "feature_names_in_", None)
+    if names is None or hasattr(X, "columns") or len(names) != X.shape[1] or issparse(X):
+        return X
+    try:
+        from pandas import DataFrame  # type: ignore[import-untyped]  # it ships no types
+    except ImportError:  # then it was fitted on a frame of another package
+        return X
+    return DataFrame(X, columns=names)
 
 
 def undone(steps: Sequence[Any], X: Any) -> Any:
