@@ -206,6 +206,14 @@ class ExplorerPage:
         box = self.plot(name).bounding_box()
         return np.column_stack([x + box["x"], y + box["y"]]) + 0.5
 
+    def drawn_image(self, image):
+        """What an image of gray pixels shows: their brightness."""
+        brightness = image.evaluate(
+            "(c) => Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data)"
+            ".filter((_, i) => i % 4 === 0)"
+        )
+        return np.array(brightness)
+
     # What people do
 
     def panel(self, title):
@@ -275,7 +283,9 @@ class ExplorerPage:
         """As after it was opened, without loading it again."""
         self.page.mouse.move(2, 2)
         self.js(RESET, PANELS_OPEN)
-        places = self.js("app.maps.value.slice(0, 4).map((map) => [place(map.id, 0), place(map.id, 1)])")
+        places = self.js(
+            "app.maps.value.slice(0, 4).map((map) => [place(map.id, 0), place(map.id, 1)])"
+        )
         if self.home != places and self.home is not None:
             self.page.get_by_role("button", name="Whole maps").click()
             self.rest()
@@ -311,9 +321,10 @@ RESET = """(() => {
   app.classNames.set(true);
   app.linkedZoom.set(false);
   app.said.set("");
-  for (const each of document.querySelectorAll("aside input, aside textarea")) each.value = each.defaultValue;
-  for (const each of document.querySelectorAll("details.panel")) each.open = argument.includes(each.id);
-  for (const each of document.querySelectorAll("details.menu")) each.open = false;
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  for (const each of all("aside input, aside textarea")) each.value = each.defaultValue;
+  for (const each of all("details.panel")) each.open = argument.includes(each.id);
+  for (const each of all("details.menu")) each.open = false;
   document.querySelector("aside").scrollTop = 0;
   document.activeElement?.blur();
 })()"""

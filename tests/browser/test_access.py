@@ -6,8 +6,10 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
 from explorer_driver import until
 
-CONTROLS = {"button", "checkbox", "radio", "slider", "textbox", "searchbox", "combobox", "spinbutton",
-            "application", "DisclosureTriangle", "splitter", "listbox", "menuitem", "tab"}  # fmt: skip
+CONTROLS = {
+    "button", "checkbox", "radio", "slider", "textbox", "searchbox", "combobox", "spinbutton",
+    "application", "DisclosureTriangle", "splitter", "listbox", "menuitem", "tab",
+}  # fmt: skip
 
 
 def open_everything(page):
@@ -27,8 +29,8 @@ def tab_until(page, reached, most=80):
 def focused(page):
     """Role or tag, and accessible name, of what has the focus."""
     return page.page.evaluate(
-        "() => { const e = document.activeElement;"
-        " return [e.getAttribute('role') ?? e.tagName, e.getAttribute('aria-label') ?? e.innerText ?? '']; }"
+        "() => { const e = document.activeElement, given = (name) => e.getAttribute(name);"
+        " return [given('role') ?? e.tagName, given('aria-label') ?? e.innerText ?? '']; }"
     )
 
 
@@ -172,9 +174,10 @@ def test_identifiers_are_unique_and_references_lead_somewhere(digits_page):
     )
     assert twice == []
     lost = digits_page.page.evaluate(
-        "() => ['aria-describedby', 'aria-labelledby', 'aria-controls', 'list', 'for'].flatMap((name) =>"
-        " [...document.querySelectorAll(`[${name}]`)].flatMap((each) => each.getAttribute(name).split(' '))"
-        " .filter((id) => !document.getElementById(id)))"
+        "() => ['aria-describedby', 'aria-labelledby', 'aria-controls', 'list', 'for']"
+        ".flatMap((name) => [...document.querySelectorAll(`[${name}]`)]"
+        ".flatMap((each) => each.getAttribute(name).split(' '))"
+        ".filter((id) => !document.getElementById(id)))"
     )
     assert lost == []
     language, title = digits_page.page.evaluate("[document.documentElement.lang, document.title]")
@@ -184,22 +187,25 @@ def test_identifiers_are_unique_and_references_lead_somewhere(digits_page):
 
 # Contrast of all text that is seen with what is behind it, after WCAG 2.
 CONTRAST = """() => {
-  const parts = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return { r, g, b, a }; };
-  const over = (top, below) => ({ r: top.r * top.a + below.r * (1 - top.a), g: top.g * top.a + below.g * (1 - top.a),
-    b: top.b * top.a + below.b * (1 - top.a), a: 1 });
-  const light = ({ r, g, b }) => [r, g, b].map((c) => c / 255)
+  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+  const over = ([r, g, b, a = 1], below) => [r, g, b].map((c, i) => c * a + below[i] * (1 - a));
+  const light = (color) => color.map((c) => c / 255)
     .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   const behind = (element) => {
     const stack = [];
-    for (let each = element; each; each = each.parentElement) stack.push(parts(getComputedStyle(each).backgroundColor));
-    return stack.reverse().reduce((below, top) => over(top, below), { r: 255, g: 255, b: 255, a: 1 });
+    for (let each = element; each; each = each.parentElement) {
+      stack.push(parts(getComputedStyle(each).backgroundColor));
+    }
+    return stack.reverse().reduce((below, top) => over(top, below), [255, 255, 255]);
   };
   const found = [];
-  const walker = document.createTreeWalker(document.querySelector("#manifoldry-explorer"), NodeFilter.SHOW_TEXT);
+  const root = document.querySelector("#manifoldry-explorer");
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement, text = walker.currentNode.data.trim();
-    if (!text || !element.checkVisibility() || element.closest(":disabled, svg, canvas, option, .unseen")) continue;
+    if (!text || !element.checkVisibility()) continue;
+    if (element.closest(":disabled, svg, canvas, option, .unseen")) continue;
     const below = behind(element), ink = over(parts(getComputedStyle(element).color), below);
     const [a, b] = [light(ink), light(below)].sort((x, y) => y - x);
     found.push([(a + 0.05) / (b + 0.05), text.slice(0, 40)]);
@@ -222,7 +228,9 @@ def test_light_and_dark_can_be_read(digits_page, preferring, scheme):
     digits_page.click_row("PCA", 5)
     digits_page.js("app.select(Uint32Array.of(1, 2, 3))")
     open_everything(digits_page)
-    until(lambda: "selected" in digits_page.panel("Selection").inner_text(), "the panels are filled")
+    until(
+        lambda: "selected" in digits_page.panel("Selection").inner_text(), "the panels are filled"
+    )
     box = digits_page.plot("PCA").bounding_box()
     background = digits_page.picture()[int(box["y"]) + 5, int(box["x"]) + 5]
     assert background.min() > 230 if scheme == "light" else background.max() < 60
@@ -238,6 +246,14 @@ def test_light_and_dark_can_be_read(digits_page, preferring, scheme):
     assert digits_page.js("app.dark.value") == (scheme == "dark")
 
 
+def overlap(a, b):
+    """Whether two boxes do."""
+    return (
+        a["x"] < b["x"] + b["width"] and b["x"] < a["x"] + a["width"]
+        and a["y"] < b["y"] + b["height"] and b["y"] < a["y"] + a["height"]
+    )  # fmt: skip
+
+
 def test_everything_fits_into_a_small_window(digits_page):
     page = digits_page.page
     assert page.viewport_size == {"width": 1280, "height": 720}
@@ -250,17 +266,20 @@ def test_everything_fits_into_a_small_window(digits_page):
     column = page.locator("aside")
     assert column.evaluate("(each) => each.scrollWidth <= each.clientWidth")
     wide = column.evaluate(
-        "(column) => { const right = column.getBoundingClientRect().right; return [...column.querySelectorAll('*')]"
-        " .filter((each) => each.checkVisibility() && !each.closest('.wide, .unseen, option')"
-        " && each.getBoundingClientRect().right > right + 1).map((each) => each.outerHTML.slice(0, 80)); }"
+        "(column) => { const { right } = column.getBoundingClientRect();"
+        " return [...column.querySelectorAll('*')]"
+        ".filter((each) => each.checkVisibility() && !each.closest('.wide, .unseen, option')"
+        " && each.getBoundingClientRect().right > right + 1)"
+        ".map((each) => each.outerHTML.slice(0, 80)); }"
     )
     assert wide == []
     # Nothing is above the status line.
     box = page.locator("footer").bounding_box()
     assert box["y"] + box["height"] <= 720.5
     over = page.evaluate(
-        "({ x, y, width, height }) => [0.01, 0.25, 0.5, 0.75, 0.99].flatMap((part) => [0.2, 0.8].map((down) =>"
-        " document.elementFromPoint(x + part * width, y + down * height)))"
+        "({ x, y, width, height }) => [0.01, 0.25, 0.5, 0.75, 0.99].flatMap((across) =>"
+        " [0.2, 0.8].map((down) =>"
+        " document.elementFromPoint(x + across * width, y + down * height)))"
         ".filter((each) => !each.closest('footer')).map((each) => each.outerHTML.slice(0, 80))",
         box,
     )
@@ -268,11 +287,7 @@ def test_everything_fits_into_a_small_window(digits_page):
     # The three maps are large enough to be used, and do not overlap.
     boxes = [each.bounding_box() for each in page.get_by_role("application").all()]
     assert all(min(each["width"], each["height"]) > 200 for each in boxes)
-    for a in boxes:
-        for b in boxes:
-            apart = (a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
-                     or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"])  # fmt: skip
-            assert a is b or apart
+    assert not any(overlap(a, b) for a in boxes for b in boxes if a is not b)
 
 
 def test_panels_can_be_put_away_and_made_wider(digits_page):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
-from explorer_driver import until
+from explorer_driver import placed_in, until
 
 WORK = 120  # seconds
 
@@ -171,20 +171,66 @@ def test_settings_that_do_not_fit_are_explained(flowers_page):
     assert flowers_page.plot("Isomap").count() == 0
 
 
+def test_model_is_saved_to_a_file(flowers_page, flowers, tmp_path):
+    from manifoldry.io import load
+
+    panel = flowers_page.panel("Maps and work")
+    with flowers_page.page.expect_download() as download:
+        panel.get_by_role("button", name="Save the model of PCA to a file").click()
+    download.value.save_as(tmp_path / "kept.model")
+    np.testing.assert_array_equal(
+        load(tmp_path / "kept.model").transform(flowers.X),
+        flowers.models["PCA"].transform(flowers.X),
+    )
+    until(
+        lambda: f"manifoldry explore {download.value.suggested_filename}" in panel.inner_text(),
+        "what to do with it",
+    )
+    # Of a map that came as numbers there is no model.
+    assert panel.get_by_role("button", name="Save the model of elsewhere").count() == 0
+
+
+@pytest.mark.slow
+def test_stability_is_computed_and_a_color(flowers_page):
+    evidence_of(flowers_page, "PCA")
+    panel = flowers_page.panel("Evidence")
+    panel.get_by_role("button", name="Refit 5 times").click()
+    until(lambda: "over 5 refits" in panel.inner_text(), "the verdict", WORK)
+    known = flowers_page.js(
+        "app.evidence.value.get(argument).stability", flowers_page.maps()["PCA"]
+    )
+    assert known["verdict"] in panel.inner_text()
+    flowers_page.color_by("stability")
+    until(lambda: "These are of PCA." in flowers_page.panel("Color").inner_text(), "the ramp")
+
+
 @pytest.fixture
 def crowd(start_server, tmp_path):
-    """The server of enough rows that an embedding takes its time."""
+    """The server of enough rows that an embedding takes its time; a map of three coordinates."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 12)) + 4 * rng.integers(0, 2, size=(2000, 12))
     np.save(tmp_path / "crowd.npy", X)
-    np.save(tmp_path / "first.npy", X[:, :2])
+    np.save(tmp_path / "first.npy", X[:, :3])
     server = start_server(tmp_path, "crowd.npy", "--map", "first.npy")
     server.cancel_all()
-    return server
+    return server, X
+
+
+def is_placed(points, drawn):
+    try:
+        return placed_in(points, drawn) is not None
+    except AssertionError:
+        return False
 
 
 def test_progress_cancel_and_stop(crowd, open_page):
-    page = open_page(crowd.link)
+    server, X = crowd
+    page = open_page(server.link)
+    # Of three coordinates, two are drawn.
+    placed_in(X[:, [0, 1]], page.positions("first"))
+    page.page.get_by_label("Coordinate upwards").select_option("3")
+    until(lambda: is_placed(X[:, [0, 2]], page.positions("first")), "the third coordinate is drawn")
+
     page.panel("Maps and work")
     form(page).get_by_label("Method").select_option("elastic-embedding")
     form(page).get_by_role("button", name="Fit").click()
@@ -207,7 +253,7 @@ def test_progress_cancel_and_stop(crowd, open_page):
     until(lambda: np.isfinite(page.positions("Elastic embedding")).all(), "its points are there")
     until(lambda: "done" in entry.inner_text(), "it is done")
     assert not stop.is_visible()
-    crowd.cancel_all()  # its evidence
+    server.cancel_all()  # its evidence
 
     form(page).get_by_role("button", name="Fit").click()
     until(

@@ -1,4 +1,4 @@
-"""A million points and a file of a gigabyte; by hand: pytest -m slow tests/browser/test_large.py."""
+"""A million points; by hand, with pytest -m slow."""
 
 import base64
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-browser")
-from explorer_driver import until  # noqa: E402
+from explorer_driver import until
 
 pytestmark = pytest.mark.slow
 N = 1_000_000
@@ -41,7 +41,8 @@ def places(page):
     text = page.js(
         "(() => { const name = app.maps.value[0].id; const xy = positions(name);"
         " const bytes = new Uint8Array(xy.buffer, xy.byteOffset, xy.byteLength); let text = '';"
-        " for (let i = 0; i < bytes.length; i += 32768) text += String.fromCharCode(...bytes.subarray(i, i + 32768));"
+        " for (let i = 0; i < bytes.length; i += 32768)"
+        " text += String.fromCharCode(...bytes.subarray(i, i + 32768));"
         " return btoa(text); })()"
     )
     xy = np.frombuffer(base64.b64decode(text), dtype=np.float32).reshape(-1, 2).astype(float)
@@ -108,10 +109,10 @@ def test_a_million_points_can_be_moved_selected_and_found(million_page, million)
     mouse.move(*middle)
     mouse.down()
     for step in range(1, 11):
-        mouse.move(*(middle + [6 * step, 3 * step]))
+        mouse.move(middle[0] + 6 * step, middle[1] + 3 * step)
         million_page.page.wait_for_timeout(50)
     mouse.up()
-    np.testing.assert_allclose(places(million_page)[0], start + [60, 30], atol=0.1)
+    np.testing.assert_allclose(places(million_page)[0], start + np.array([60, 30]), atol=0.1)
     assert million_page.js("frames()") - frames >= 3  # pictures were drawn on the way
     colored, _ = seen(million_page)
     assert colored.mean() > 0.999  # and then all points
@@ -122,7 +123,9 @@ def test_a_million_points_can_be_moved_selected_and_found(million_page, million)
     million_page.drag(corners)
     at = places(million_page)
     inside = ((at > corners[0]) & (at < corners[2])).all(axis=1)
-    on_edge = (np.abs(at - corners[0]) < 0.02).any(axis=1) | (np.abs(at - corners[2]) < 0.02).any(axis=1)
+    on_edge = (np.abs(at - corners[0]) < 0.02).any(axis=1) | (np.abs(at - corners[2]) < 0.02).any(
+        axis=1
+    )
     count = million_page.js("app.selection.value.length")
     assert abs(count - inside.sum()) <= on_edge.sum()
     assert count > 1000
@@ -162,8 +165,17 @@ def test_file_of_a_gigabyte_that_is_declared_smaller(million, million_page):
     with connect(million.socket, max_size=None) as websocket:
         reply = ask(websocket, id=None, name="x.csv", offset=0, size=150 * 2**20, bytes=part)
         for number in range(1, 150):
-            reply = ask(websocket, id=reply["id"], name="x.csv", offset=number * 2**20, size=150 * 2**20, bytes=part)
+            reply = ask(
+                websocket,
+                id=reply["id"],
+                name="x.csv",
+                offset=number * 2**20,
+                size=150 * 2**20,
+                bytes=part,
+            )
         assert reply["received"] == 150 * 2**20
-        refused = ask(websocket, id=reply["id"], name="x.csv", offset=150 * 2**20, size=10**9, bytes=part)
+        refused = ask(
+            websocket, id=reply["id"], name="x.csv", offset=150 * 2**20, size=10**9, bytes=part
+        )
         assert "do not fit together" in refused
     assert million_page.js("app.ask('search', { text: '77' }).then((found) => found.total)") == 1

@@ -157,7 +157,8 @@ def test_bad_files_are_refused_with_a_reason(flowers_page, case):
     text = alert.inner_text()
     assert reason in text
     assert len(text) < 600
-    assert "Traceback" not in text and "/tmp" not in text
+    assert "Traceback" not in text
+    assert "/tmp" not in text
     assert flowers_page.js("app.placed.value") is None
     assert goes_on(flowers_page)
     assert alert.count() == 0
@@ -166,7 +167,9 @@ def test_bad_files_are_refused_with_a_reason(flowers_page, case):
 def in_view(page, what):
     """Whether it is in the part of the side column that is seen."""
     around, box = page.page.locator("aside").bounding_box(), what.bounding_box()
-    return around["y"] <= box["y"] and box["y"] + box["height"] <= around["y"] + around["height"] + 1
+    return (
+        around["y"] <= box["y"] and box["y"] + box["height"] <= around["y"] + around["height"] + 1
+    )
 
 
 def test_empty_file_is_refused_where_it_is_seen(flowers_page):

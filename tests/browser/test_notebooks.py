@@ -51,7 +51,9 @@ class NotebookPage(ExplorerPage):
         return self.page.locator(".manifoldry[data-hosted='notebook']")
 
     def wait_until_drawn(self):
-        self.page.locator(".manifoldry[data-hosted='notebook'][data-ready]").wait_for(timeout=1000 * LONG)
+        self.page.locator(".manifoldry[data-hosted='notebook'][data-ready]").wait_for(
+            timeout=1000 * LONG
+        )
 
     def lasso_left(self):
         """Select what is in the left part of the map; returns these rows."""
@@ -79,6 +81,13 @@ def answers(address):
         return False
 
 
+# What notebooks keep, apart from what this machine keeps of others.
+KEPT = (
+    "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR",
+    "XDG_CONFIG_HOME", "XDG_STATE_HOME",
+)  # fmt: skip
+
+
 @pytest.fixture
 def notebook_server(tmp_path):
     """Function that starts a notebook server and waits until it answers."""
@@ -86,8 +95,7 @@ def notebook_server(tmp_path):
 
     def start(*command, address):
         log = (tmp_path / "server.log").open("w")
-        home = {name: str(tmp_path / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR",
-                "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}  # fmt: skip
+        home = {name: str(tmp_path / name) for name in KEPT}
         # The part of anywidget that JupyterLab loads, where that is of another environment.
         home["JUPYTER_PATH"] = str(Path(anywidget.__file__).parents[4] / "share" / "jupyter")
         process = subprocess.Popen(
@@ -104,37 +112,40 @@ def notebook_server(tmp_path):
         process.wait(30)
 
 
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = NotebookPage(context)
+    page.page.set_default_timeout(1000 * LONG)
+    yield page
+    context.close()
+
+
 def code_cell(source):
-    return {"cell_type": "code", "source": source, "metadata": {}, "outputs": [], "execution_count": None,
-            "id": secrets.token_hex(4)}  # fmt: skip
+    made = {"cell_type": "code", "source": source, "metadata": {}, "outputs": []}
+    return made | {"execution_count": None, "id": secrets.token_hex(4)}
 
 
 @pytest.fixture
-def lab(notebook_server, browser, tmp_path):
-    """A notebook in JupyterLab whose first cell shows the explorer; function that runs code in it."""
+def lab(notebook_server, page, tmp_path):
+    """A notebook in JupyterLab whose first cell shows the explorer, and what runs code in it."""
     cells = [code_cell(SETUP + "explorer"), *[code_cell("") for _ in range(6)]]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     content = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     (tmp_path / "maps.ipynb").write_text(json.dumps(content))
     port, token = free_port(), secrets.token_hex(16)
     notebook_server(
-        "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--ServerApp.port_retries=0",
-        f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={tmp_path}",
-        "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "jupyterlab", "--no-browser", "--allow-root", f"--port={port}",
+        "--ServerApp.port_retries=0", f"--ServerApp.root_dir={tmp_path}",
+        f"--IdentityProvider.token={token}", "--LabApp.news_url=",
         address=f"http://127.0.0.1:{port}/api",
     )  # fmt: skip
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    page = NotebookPage(context)
-    page.page.set_default_timeout(1000 * LONG)
     page.page.goto(f"http://127.0.0.1:{port}/lab/tree/maps.ipynb?token={token}")
-    cells = page.page.locator(".jp-Notebook .jp-CodeCell")
-    cells.first.wait_for()
     page.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-    run = LabCells(page.page, cells)
+    run = LabCells(page.page, page.page.locator(".jp-Notebook .jp-CodeCell"))
     run.first()
     page.wait_until_drawn()
-    yield page, run
-    context.close()
+    return page, run
 
 
 class LabCells:
@@ -158,7 +169,11 @@ class LabCells:
         editor.fill(code)
         editor.press("Shift+Enter")
         output = cell.locator(".jp-OutputArea-output")
-        until(lambda: re.search(r"\[\d+\]", cell.locator(".jp-InputPrompt").inner_text()), "the cell has run", LONG)
+        until(
+            lambda: re.search(r"\[\d+\]", cell.locator(".jp-InputPrompt").inner_text()),
+            "the cell has run",
+            LONG,
+        )
         return output.first.inner_text() if output.count() else ""
 
 
@@ -225,7 +240,7 @@ def test_two_views_of_one_widget_in_jupyterlab(lab):
     until(lambda: views.evaluate_all(counts) == [[7], [7]], "both show it", LONG)
 
 
-MARIMO = f'''\
+MARIMO = f"""\
 import marimo
 
 app = marimo.App()
@@ -253,24 +268,44 @@ def _(explorer, mo, widget):
 
 if __name__ == "__main__":
     app.run()
-'''
+"""
+
+
+def run_stale_cells(page):
+    """Run all cells by the key for it, which does nothing until the kernel is connected."""
+
+    def shown_after_a_key():
+        page.locator(".cm-content").first.click()
+        page.keyboard.press("Control+Shift+KeyR")
+        page.wait_for_timeout(2000)
+        return page.get_by_text("selected: []").count() > 0
+
+    until(shown_after_a_key, "the cells have run", LONG)
+
+
+@pytest.fixture
+def open_marimo(notebook_server, page, tmp_path):
+    """Function that opens a marimo notebook."""
+
+    def open_notebook(mode, text):
+        (tmp_path / "maps.py").write_text(text)
+        port, token = free_port(), secrets.token_hex(16)
+        notebook_server(
+            "marimo", "--yes", mode, "maps.py", "--headless", f"--port={port}",
+            "--host=127.0.0.1", "--token", f"--token-password={token}",
+            address=f"http://127.0.0.1:{port}/health",
+        )  # fmt: skip
+        page.page.goto(f"http://127.0.0.1:{port}/?access_token={token}")
+        if mode == "edit":
+            run_stale_cells(page.page)
+        page.wait_until_drawn()
+
+    return open_notebook
 
 
 @pytest.mark.parametrize("mode", ["run", "edit"])
-def test_widget_in_marimo(notebook_server, browser, tmp_path, mode):
-    (tmp_path / "maps.py").write_text(MARIMO)
-    port, token = free_port(), secrets.token_hex(16)
-    notebook_server(
-        "marimo", "--yes", mode, "maps.py", "--headless", f"--port={port}", "--host=127.0.0.1", "--token",
-        f"--token-password={token}", address=f"http://127.0.0.1:{port}/health",
-    )  # fmt: skip
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    page = NotebookPage(context)
-    page.page.set_default_timeout(1000 * LONG)
-    page.page.goto(f"http://127.0.0.1:{port}/?access_token={token}")
-    if mode == "edit":
-        page.page.get_by_test_id("run-button").first.or_(page.page.locator("#run-button")).first.click()
-    page.wait_until_drawn()
+def test_widget_in_marimo(open_marimo, page, mode):
+    open_marimo(mode, MARIMO)
     assert page.js("[app.start.n, app.start.hosted]") == [200, "notebook"]
     page.toggle("Class names", on=False)
     x, y = np.floor(page.pixels("PCA")).astype(int).T
@@ -279,24 +314,12 @@ def test_widget_in_marimo(notebook_server, browser, tmp_path, mode):
     assert 50 < len(rows) < 150
     page.shot(f"marimo-{mode}")
     # A cell that depends on the widget runs again, and has the selection.
-    text = re.compile(r"selected: \[")
-    until(lambda: str(rows) in page.page.get_by_text(text).first.inner_text(), "Python has it", LONG)
-    context.close()
+    text = page.page.get_by_text(re.compile(r"selected: \["))
+    until(lambda: str(rows) in text.first.inner_text(), "Python has it", LONG)
 
 
-def test_explorer_shows_itself_in_marimo(notebook_server, browser, tmp_path):
-    lines = MARIMO.replace("mo.ui.anywidget(explorer.widget)", "explorer").replace("widget.value\n", "widget\n")
-    (tmp_path / "maps.py").write_text(lines)
-    port, token = free_port(), secrets.token_hex(16)
-    notebook_server(
-        "marimo", "--yes", "run", "maps.py", "--headless", f"--port={port}", "--host=127.0.0.1", "--token",
-        f"--token-password={token}", address=f"http://127.0.0.1:{port}/health",
-    )  # fmt: skip
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    page = NotebookPage(context)
-    page.page.set_default_timeout(1000 * LONG)
-    page.page.goto(f"http://127.0.0.1:{port}/?access_token={token}")
-    page.wait_until_drawn()
+def test_explorer_shows_itself_in_marimo(open_marimo, page):
+    text = MARIMO.replace("mo.ui.anywidget(explorer.widget)", "explorer")
+    open_marimo("run", text.replace("widget.value\n", "widget\n"))
+    assert list(page.maps()) == ["PCA"]
     assert len(page.lasso_left()) > 50
-    page.shot("marimo-itself")
-    context.close()

@@ -23,6 +23,11 @@ def kept(digits):
     return parameters, model.path_.embeddings, own
 
 
+def until_drawn(page, embedding):
+    """Wait until the map shows an embedding."""
+    until(lambda: same_shape(page.positions(NAME), embedding), "the step is drawn")
+
+
 def same_shape(drawn, embedding):
     """Whether one is the other turned, mirrored, scaled and moved."""
     centered = [each - each.mean(axis=0) for each in (drawn, embedding)]
@@ -44,9 +49,7 @@ def test_slider_shows_the_steps_that_were_kept(digits_page, digits, path):
     assert float(slider.input_value()) == own_step < last
     for step in (0, last):
         slider.fill(str(step))
-        until(
-            lambda: same_shape(digits_page.positions(NAME), embeddings[step]), "the step is drawn"
-        )
+        until_drawn(digits_page, embeddings[step])
         assert path.locator("output").inner_text() == f"λ = {parameters[step]:.3g}"
         assert (
             slider.get_attribute("aria-valuetext")
@@ -57,10 +60,10 @@ def test_slider_shows_the_steps_that_were_kept(digits_page, digits, path):
 
     # Between two steps, positions are between theirs.
     slider.fill("4")
-    until(lambda: same_shape(digits_page.positions(NAME), embeddings[4]), "step 4")
+    until_drawn(digits_page, embeddings[4])
     first = digits_page.positions(NAME)
     slider.fill("5")
-    until(lambda: same_shape(digits_page.positions(NAME), embeddings[5]), "step 5")
+    until_drawn(digits_page, embeddings[5])
     second = digits_page.positions(NAME)
     slider.fill("4.25")
     digits_page.until("app.along.value.size === 1")
@@ -81,9 +84,7 @@ def test_keys_go_from_step_to_step(digits_page, digits, path):
     for key, step in (("ArrowLeft", own - 1), ("ArrowLeft", own - 2), ("ArrowRight", own - 1)):
         slider.press(key)
         assert float(slider.input_value()) == step
-        until(
-            lambda: same_shape(digits_page.positions(NAME), embeddings[step]), "the step is drawn"
-        )
+        until_drawn(digits_page, embeddings[step])
     slider.press("ArrowRight")
     assert digits_page.js("app.along.value.size") == 0  # the map itself
 
@@ -92,12 +93,11 @@ def test_pointer_finds_the_map_itself_again(digits_page, digits, path):
     _, _, own = kept(digits)
     slider = path.get_by_role("slider")
     box, last = slider.bounding_box(), float(slider.get_attribute("max"))
-    thumb = 16
-    at = lambda step: box["x"] + thumb / 2 + (box["width"] - thumb) * step / last  # noqa: E731
-    y = box["y"] + box["height"] / 2
-    digits_page.drag([(at(own), y), (at(3), y)])
+    x, y = box["x"] + 8, box["y"] + box["height"] / 2  # 8 is half of the thumb
+    per_step = (box["width"] - 16) / last
+    digits_page.drag([(x + own * per_step, y), (x + 3 * per_step, y)])
     assert digits_page.js("app.along.value.size") == 1
-    digits_page.drag([(at(3), y), (round(at(own)) + 1, y)])
+    digits_page.drag([(x + 3 * per_step, y), (round(x + own * per_step) + 1, y)])
     assert float(slider.input_value()) == own
     assert digits_page.js("app.along.value.size") == 0
 

@@ -25,6 +25,7 @@ def around(page, name, corners):
     return np.round(np.array(corners) * [box["width"], box["height"]] + [box["x"], box["y"]])
 
 
+CROSSING_ITSELF = [(0.15, 0.3), (0.85, 0.75), (0.85, 0.3), (0.15, 0.75)]
 NOTCHED = [(0.1, 0.1), (0.7, 0.1), (0.4, 0.45), (0.8, 0.8), (0.1, 0.8)]
 LEFT = [(0.02, 0.02), (0.5, 0.02), (0.5, 0.98), (0.02, 0.98)]
 BELOW = [(0.02, 0.5), (0.98, 0.5), (0.98, 0.98), (0.02, 0.98)]
@@ -40,6 +41,11 @@ def test_lasso_selects_the_same_rows_on_all_maps(digits_page):
     digits_page.drag(polygon)
     assert digits_page.selection() == np.flatnonzero(wanted).tolist()
     digits_page.says(f"{wanted.sum()} rows selected")
+    polygon = around(digits_page, "Elastic embedding", CROSSING_ITSELF)
+    wanted = inside(polygon, digits_page.pixels("Elastic embedding"))
+    assert 20 < wanted.sum() < 180
+    digits_page.drag(polygon)
+    assert digits_page.selection() == np.flatnonzero(wanted).tolist()
     # On every map the others are drawn pale.
     after = digits_page.picture()
     for name in ("PCA", "Elastic embedding"):
