@@ -7,6 +7,7 @@ import { sidePanels } from "./side/index.ts";
 import { sideColumn } from "./side_column.ts";
 import { ThemeChoice } from "./theme.ts";
 import { toolbar } from "./toolbar.ts";
+import { workStatus } from "./work_status.ts";
 
 const HINT = "Drag moves a map, the wheel zooms, a click keeps a row in view, Shift and drag selects rows.";
 
@@ -60,7 +61,7 @@ function trouble(app: App): HTMLElement {
 function status(app: App): HTMLElement {
   const made = element("div", { class: "status", role: "status", "aria-live": "polite", "data-hint": HINT });
   app.said.watch((text) => (made.textContent = text));
-  return element("footer", {}, made);
+  return element("footer", {}, made, workStatus(app));
 }
 
 function inspect(root: HTMLElement, app: App, grid: MapGrid): void {

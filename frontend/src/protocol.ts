@@ -89,6 +89,7 @@ export interface ClassColor {
   name: string;
   count: number;
   color: string; // "#106dff"
+  missing?: boolean; // rows without a label
 }
 
 export type Color =
@@ -121,6 +122,7 @@ export interface Inverted {
   distance: Float32Array; // from the map, relative to its points; see OFF_THE_MAP
   cautions: string[]; // one per position; empty where the position is on the map
   nearest: Uint32Array; // the row that is nearest on the map
+  nearest_data: Float64Array | null; // its values, if the data are here; one row per position
   notable: Uint32Array[]; // for each position, features that are least like the mean of the data
   low: Float64Array; // smallest and largest value of each feature in the data
   high: Float64Array;

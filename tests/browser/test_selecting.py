@@ -132,7 +132,7 @@ def test_label_of_a_selection_is_a_color_and_in_the_file(digits_page, digits):
     digits_page.color_by("side")
     legend = digits_page.panel("Color").get_by_role("list", name="Classes")
     until(lambda: "left, 'of' \"all\"" in legend.inner_text(), "the legend")
-    assert f"missing\n{200 - len(rows)}" in legend.inner_text()
+    assert f"no label\n{200 - len(rows)}" in legend.inner_text()
 
     # Without a value the rows lose it, and a column without any label is gone.
     panel.get_by_label("Value").fill("")

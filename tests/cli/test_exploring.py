@@ -205,7 +205,7 @@ def test_notes_of_the_file_are_printed_once(explore, folder):
     found = explore("iris.csv")
     notes = found.session.data.table.notes
     assert notes
-    for note in [*notes, "missing values are replaced by the median"]:
+    for note in [*notes, "missing value replaced by the median"]:
         assert " ".join(found.err.split()).count(" ".join(note.split())) == 1
         assert any(note in known for known in found.session.notes)
 

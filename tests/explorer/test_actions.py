@@ -314,7 +314,7 @@ def test_selection_label_export_and_what_distinguishes(session, ask):
     }
     reply = ask(session, "color", by="label", name="mine", map=None)
     counts = {each["name"]: each["count"] for each in reply["classes"]}
-    assert counts == {"a": 50, "missing": 100}
+    assert counts == {"a": 50, "no label": 100}
     exported = ask(session, "export", rows=rows[:2])
     assert exported["text"].tobytes().decode().splitlines()[0].endswith('"species","mine"')
 

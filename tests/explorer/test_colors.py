@@ -41,8 +41,8 @@ def test_classes(values):
 
 def test_missing_labels_are_a_class_of_their_own():
     found = by(np.array(["a", None, "b", np.nan, pd.NA, "a"], dtype=object))
-    assert decoded(found) == ["a", "missing", "b", "missing", "missing", "a"]
-    assert found["classes"][-1] == {"name": "missing", "count": 3, "color": found["classes"][-1][
+    assert decoded(found) == ["a", "no label", "b", "no label", "no label", "a"]
+    assert found["classes"][-1] == {"name": "no label", "count": 3, "color": found["classes"][-1][
         "color"]}  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def test_colors_of_a_label_are_computed_until_it_changes(monkeypatch):
     data.own_labels["mine"] = np.array([None, "u", "v"] * 2, dtype=object)
     for _ in range(3):
         assert label_kind(data, "x") == label_kind(data, "mine") == "classes"
-        assert decoded(label_color(data, "mine")) == ["missing", "u", "v"] * 2
+        assert decoded(label_color(data, "mine")) == ["no label", "u", "v"] * 2
     assert len(computed) == 2
     data.own_labels["mine"] = np.linspace(0, 1, 6)
     assert (label_kind(data, "mine"), label_kind(data, "x")) == ("values", "classes")

@@ -438,5 +438,5 @@ def test_heights(model, height):
 def test_columns_in_another_order_are_refused():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
     model = make_pipeline(StandardScaler(), manifoldry.PCA(2)).fit(frame)
-    with pytest.raises(ValueError, match="another order .* from 'c' on"):
+    with pytest.raises(ValueError, match=r"another order .* from 'c' on"):
         manifoldry.explore(model, frame[["a", "c", "b"]])

@@ -221,3 +221,17 @@ def test_more_rows_than_are_placed(maps, flowers):
     assert len(found["names"]) == 1000
     (note,) = found["notes"]
     assert note.startswith("The first 20,000 of 20,001 rows are placed; manifoldry transform MODEL")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["wine 1\t5,5\t3,1\t1,6\t0,25\tBarolo", "5,5;3,1;1,6;0,25", "a,5.5,3.1,1.6,0.25,b"],
+    ids=["spreadsheet", "decimal commas", "texts"],
+)
+def test_rows_as_spreadsheets_have_them(named, text):
+    np.testing.assert_allclose(rows_of_text(text, named).X, [[5.5, 3.1, 1.6, 0.25]])
+
+
+def test_an_empty_cell_is_named(named):
+    with pytest.raises(ValueError, match="line 2: value 3 is empty"):
+        rows_of_text("1,2,3,4\n1,2,,4", named)

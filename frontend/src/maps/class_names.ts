@@ -40,9 +40,9 @@ export class ClassNames {
 
   private find(hidden: ReadonlySet<number>, placement: Placement): PlacedName[] {
     const names: PlacedName[] = [];
-    this.classes.forEach(({ name, color }, k) => {
+    this.classes.forEach(({ name, color, missing }, k) => {
       const places = this.samples[k]!.map((row) => placement.at(row)).filter((at) => at !== null);
-      if (hidden.has(k) || !places.length) return;
+      if (missing || hidden.has(k) || !places.length) return;
       names.push({ name, color, x: median(places.map(([x]) => x)), y: median(places.map(([, y]) => y)) });
     });
     return names;

@@ -8,6 +8,7 @@ import { MapView } from "./map_view.ts";
 import type { Shared } from "./map_view.ts";
 import { shuffled } from "./order.ts";
 import { Previews } from "./previews.ts";
+import { workText } from "../work_status.ts";
 
 /** More maps would be too small. */
 export const MOST_SHOWN = 6;
@@ -20,7 +21,7 @@ export class MapGrid implements Shared {
   readonly views = new Map<string, MapView>();
   readonly painter: Painter;
   private readonly cells = element("div", { class: "cells" });
-  private readonly empty = element("p", { class: "empty" }, "No map is shown. Choose one in the list of maps above.");
+  private readonly empty = element("p", { class: "empty" });
   private readonly previews: Previews;
   private readonly resized = new ResizeObserver(() => this.arrange());
   private readonly ends: (() => void)[] = [];
@@ -33,6 +34,7 @@ export class MapGrid implements Shared {
     this.painter = new Painter(app, canvas, this.shuffled, () => this.all);
     this.previews = new Previews(this, () => this.arrange());
     this.resized.observe(this.cells);
+    this.sayEmpty();
     this.listen();
   }
 
@@ -41,6 +43,7 @@ export class MapGrid implements Shared {
     this.ends.push(
       app.shown.watch(() => this.show()),
       app.maps.onChange((maps) => maps.forEach((info) => this.views.get(info.id)?.update(info))),
+      onAny([app.maps, app.jobs], () => this.sayEmpty()),
       app.along.onChange(() => this.views.forEach((view) => void view.positions.show())),
       onAny([app.colorBy, app.hidden, app.selection, app.dark], () => painter.paintAll()),
       onAny(
@@ -50,6 +53,12 @@ export class MapGrid implements Shared {
       app.tool.watch((tool) => (this.root.dataset.tool = tool)),
       app.linkedZoom.onChange((linked) => linked && this.moved(this.views.get(app.active.value))),
     );
+  }
+
+  private sayEmpty(): void {
+    const { maps, jobs } = this.app;
+    const choose = "No map is shown. Choose one in the list of maps above.";
+    this.empty.textContent = maps.value.length ? choose : `There is no map yet. ${workText(jobs.value)}`;
   }
 
   /** Maps in the order of the list of all maps, and previews of running jobs. */

@@ -18,13 +18,16 @@ export class PathBar {
     onkeydown: (event) => this.onKey(event),
   });
   private readonly label = element("output", {});
+  private readonly own = button("Map", () => this.moveTo(this.info.own_step), {
+    class: "own-step", title: "Back to the step that is the map itself",
+  });
   private frame = 0; // of the animation, or 0 while it does not play
   private before = 0;
   private readonly ends: () => void;
 
   constructor(private readonly app: App, private info: MapInfo, private readonly positions: Positions) {
     const attributes = { class: "path", role: "group", "aria-label": `Path of ${info.name}` };
-    this.root = element("div", attributes, this.play, this.slider, this.label);
+    this.root = element("div", attributes, this.play, this.slider, this.label, this.own);
     this.ends = app.along.watch(() => this.show());
   }
 
@@ -48,6 +51,7 @@ export class PathBar {
     this.slider.value = String(this.at);
     this.slider.setAttribute("aria-valuetext", `${text}, step ${Math.round(this.at) + 1} of ${this.last + 1}`);
     this.label.textContent = text;
+    this.own.disabled = !this.app.along.value.has(this.info.id);
     this.play.textContent = this.frame ? "❚❚" : "▶";
     this.play.setAttribute("aria-label", this.frame ? "Pause" : "Play the path");
   }
@@ -76,7 +80,7 @@ export class PathBar {
 
   private toggle(): void {
     if (this.frame) return this.pause();
-    if (this.at >= this.last) this.moveTo(0);
+    if (this.at >= this.last || !this.app.along.value.has(this.info.id)) this.moveTo(0); // from the beginning
     this.before = performance.now();
     this.frame = requestAnimationFrame((now) => this.advance(now));
     this.show();

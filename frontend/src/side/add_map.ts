@@ -38,7 +38,8 @@ async function started(app: App, settings: Settings): Promise<HTMLElement> {
 }
 
 function settingInput(value: string): HTMLInputElement {
-  return element("input", { type: "text", value, autocomplete: "off", spellcheck: "false" });
+  const known = value === "None" ? "" : value; // None is chosen by the method
+  return element("input", { type: "text", value: known, placeholder: "automatic", autocomplete: "off", spellcheck: "false" });
 }
 
 /** The usual parameters of a method. */

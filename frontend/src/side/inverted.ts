@@ -2,7 +2,7 @@
 import { element, plain, shape, twoDigits } from "../dom.ts";
 import type { App } from "../app.ts";
 import { NEAR_THE_EDGE, OFF_THE_MAP } from "../protocol.ts";
-import type { Inverted, Point, RowFacts, RowKind } from "../protocol.ts";
+import type { Inverted, Point, RowKind } from "../protocol.ts";
 import { drawRow, sparkline } from "./drawing.ts";
 import { field } from "./forms.ts";
 
@@ -46,20 +46,18 @@ export function kindChooser(app: App, kind: RowKind, use: (kind: RowKind) => voi
 
 /** One position as an image, a curve, or a table beside the nearest row. */
 export function drawPosition(
-  app: App, inverted: Inverted, position: number, kind: RowKind, nearest: RowFacts | null,
+  app: App, inverted: Inverted, position: number, kind: RowKind,
 ): HTMLElement {
   if (kind !== "table") return drawRow(app, dataAt(inverted, position), kind);
   const data = dataAt(inverted, position);
   const features = [...inverted.notable[position]!];
-  const known = nearest ? features.map((feature) => valueOf(app, nearest, feature)) : [];
-  const compared = known.some((value) => value !== null);
-  const heads = ["feature", "here", "range of the data", ...(compared ? ["nearest row"] : [])];
-  const rows = features.map((feature, i) => {
+  const n = inverted.low.length, nearest = inverted.nearest_data;
+  const heads = ["feature", "here", "range of the data", ...(nearest ? ["nearest row"] : [])];
+  const rows = features.map((feature) => {
     const row = featureRow(app, inverted, feature, data[feature]!);
-    if (compared) row.append(element("td", {}, plain(known[i] ?? null)));
+    if (nearest) row.append(element("td", {}, plain(nearest[position * n + feature]!)));
     return row;
   });
-  const n = inverted.low.length;
   const some = `Of ${n.toLocaleString("en-US")} features, those that are least like the mean of the data.`;
   return element("div", {}, tableOf(heads, rows), n > rows.length && element("p", { class: "faint" }, some));
 }
@@ -77,14 +75,6 @@ function featureRow(app: App, inverted: Inverted, feature: number, value: number
     element("td", {}, plain(value)),
     element("td", {}, rangeBar(inverted.low[feature]!, inverted.high[feature]!, value)),
   );
-}
-
-/** A feature of a row; null if the facts do not have it, as they list only some of many features. */
-function valueOf(app: App, facts: RowFacts, feature: number): number | null {
-  if (facts.values) return facts.values[feature]!;
-  const { image, feature_names } = app.start;
-  if (facts.pixels && image) return image.low + (facts.pixels[feature]! / 255) * (image.high - image.low);
-  return facts.features.find(([name]) => name === feature_names[feature])?.[1] ?? null;
 }
 
 /** Where a value is between the smallest and the largest one of the data. */

@@ -71,10 +71,12 @@ async function placeFile(app: App, file: File, status: HTMLElement): Promise<voi
 }
 
 async function placeAndShow(app: App, rows: { upload: string } | { text: string }, status: HTMLElement): Promise<void> {
+  app.placed.set(null); // what is said below is about these rows
   status.replaceChildren(paragraph("Placing the rows"), element("progress", { "aria-label": "Placing the rows" }));
   try {
     app.placed.set(await app.ask("place", rows));
     status.replaceChildren();
+    app.said.set("The rows are placed");
   } catch (error) {
     status.replaceChildren(failure(error));
   }

@@ -113,14 +113,13 @@ function whyNot(app: App, id: string): string {
 /** Shows the position at once, and the nearest row beside it when its facts are known. */
 async function atPosition(app: App, inverted: Inverted, kind: RowKind, drawn: HTMLElement): Promise<void> {
   const row = inverted.nearest[0]!;
-  const position = drawPosition(app, inverted, 0, kind, null);
+  const position = drawPosition(app, inverted, 0, kind);
   const here = element("div", { class: "here" }, element("h4", {}, "At this position"), position);
   const beside = element("div", { class: "beside" }, element("h4", {}, "Nearest row"));
   const pair = element("div", { class: kind === "image" ? "side-by-side" : "" }, here, beside);
   drawn.replaceChildren(caution(inverted, 0), pair);
   try {
     const facts = await rowFacts(app).get(row);
-    if (kind === "table") position.replaceWith(drawPosition(app, inverted, 0, kind, facts));
     const short = kind !== "curve" || app.start.row_kind === "image";
     beside.append(factsCard(app, facts, short), buttons(button("Pin it", () => app.pinned.set(row))));
   } catch (error) {

@@ -4,7 +4,7 @@ import { NO_ROWS, onAny } from "../app.ts";
 import { afterPause, button, counted, element } from "../dom.ts";
 import { differences } from "./differences.ts";
 import { buttons, failure, field, paragraph, saveFile, suggestingInput } from "./forms.ts";
-import { panel, whileOpen } from "./panel.ts";
+import { panel, reveal, whileOpen } from "./panel.ts";
 import { newest } from "./requests.ts";
 
 const PAUSE = 250; // milliseconds without a change, after which the selection is described
@@ -34,7 +34,7 @@ export function selectionPanel(app: App): HTMLElement {
   app.selection.onChange((rows) => {
     const before = some;
     some = rows.length > 0;
-    if (some && !before) (made.root as HTMLDetailsElement).open = true;
+    if (some && !before) reveal(made);
   });
   made.body.append(count, how, tools);
   refresh();

@@ -99,7 +99,9 @@ def _data(
 ) -> ExploredData:
     if file is None and fitted:
         notes.append("only maps are shown; name the file of the data, too, to see rows")
-        return data_of_maps(list(fitted.values()), None)
+        known = (read_info(path).training.get("feature_names") for path in fitted)
+        names = next((names for names in known if names), None)
+        return data_of_maps(list(fitted.values()), None, names=names)
     table = read_digits() if file is None else _table(file, list(fitted), params, console)
     image = _image_style(table, params, dark_ink=file is None or params["dark_ink"])
     before = Preprocessing.of({**params, "scale": params["scale"] if not fitted else False})

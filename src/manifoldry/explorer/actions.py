@@ -166,6 +166,7 @@ def invert(session: Session, args: Arguments) -> Message:
         "data": X, "distance": restored.distance.astype(np.float32),
         "cautions": [caution(float(each)) for each in restored.distance],
         "nearest": restored.nearest.astype(np.uint32),
+        "nearest_data": data.rows(restored.nearest).astype(np.float64) if data.has_data else None,
         "notable": [data.notable(each) for each in X],
         "low": data.moments.low.astype(np.float64), "high": data.moments.high.astype(np.float64),
     }  # fmt: skip

@@ -49,12 +49,14 @@ def label_color(data: ExploredData, name: str) -> dict[str, Any]:
             f"label {name!r} has {len(coloring.classes)} different values, too many for colors"
         )
     assert coloring.codes is not None
-    classes = [
+    classes: list[dict[str, Any]] = [
         {"name": each or "(empty)", "count": int(count), "color": color}
         for each, count, (color, _) in zip(
             coloring.classes, coloring.counts(), coloring.styles, strict=True
         )
     ]
+    if coloring.has_missing:
+        classes[-1] |= {"name": "no label", "missing": True}
     return {"kind": "classes", "codes": coloring.codes.astype(np.uint16), "classes": classes}
 
 

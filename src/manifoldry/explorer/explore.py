@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.explorer.data import ExploredData, ImageStyle
 from manifoldry.explorer.maps import ExploredMap
 from manifoldry.explorer.selections import check_rows
@@ -25,6 +26,7 @@ from manifoldry.methods.preprocessing import Preprocessing
 from manifoldry.metrics.pair import read_embedding
 from manifoldry.reporting.maps import sample_rows
 from manifoldry.reporting.source import Source
+from manifoldry.reporting.words import counted
 from manifoldry.util.checks import check_count
 from manifoldry.util.text import error_text
 from manifoldry.util.typing import IntArray
@@ -253,6 +255,9 @@ def explore(
         data = data_of_maps(list(given.values()), labels, image)
     else:
         data = explored_data(Source.of(X, labels).table, notes, image=image, fits=not given)
+        for note in notes:
+            if "missing value" in note:
+                warn(note, ManifoldryWarning)
     session = Session(data, f"{data.n:,} rows", notes, seed=random_state)
     try:
         for name, each in given.items():
@@ -270,10 +275,11 @@ def _refuse_data_as_maps(maps: Any, X: Any) -> None:
     if isinstance(maps, (str, os.PathLike)):
         raise TypeError(f"maps={str(maps)!r} is a text; pass a file of data as X=, or a model")
     shape: tuple[int, ...] = np.shape(maps) if hasattr(maps, "shape") else ()
-    if X is None and len(shape) == 2 and shape[1] > _WIDE:
+    is_wide = len(shape) == 2 and shape[1] > _WIDE
+    if is_wide and (X is None or np.ndim(X) == 1):
         raise ValueError(
-            f"maps has {shape[1]} columns, as data have, and there is no X; pass the data as X=, "
-            "and maps before it if there are any"
+            f"maps has {shape[1]} columns, as data have, and X is no data; pass the data as X=, "
+            "labels as labels=, and maps before them if there are any"
         )
 
 
@@ -326,7 +332,8 @@ def explored_data(
     before = before or Preprocessing(scale=None if fits else False)
     if missing and before.impute is None:
         before = replace(before, impute="median")
-        notes.append("missing values are replaced by the median of their column for the methods")
+        count = int(np.isnan(_values(table)).sum())
+        notes.append(f"{counted(count, 'missing value')} replaced by the median of the column")
     before = before.decided(table.X, table.names, notes.append)
     steps, X = before.fit(table.X, notes.append)
     notes += [note for note in table.notes if note not in notes]
@@ -340,11 +347,18 @@ def _values(table: Table) -> Any:
     return X.data if hasattr(X, "nnz") else X
 
 
-def data_of_maps(maps: list[Any], labels: Any, image: ImageStyle | None = None) -> ExploredData:
-    """What is known without the data: the number of rows, and what a model restores."""
+def data_of_maps(
+    maps: list[Any],
+    labels: Any,
+    image: ImageStyle | None = None,
+    names: Sequence[str] | None = None,
+) -> ExploredData:
+    """What is known without the data: the number of rows, names, and what a model restores."""
     embeddings = [_coordinates("of maps", each)[0] for each in maps]
     n = len(embeddings[0])
-    table = Table(np.empty((n, 0)))
+    known = (getattr(each, "feature_names_in_", None) for each in maps)
+    names = names or next((list(each) for each in known if each is not None), None)
+    table = Table(np.empty((n, 0)), None if names is None else tuple(map(str, names)))
     if labels is not None:
         table = replace(table, labels={"label": np.asarray(labels)})
         if isinstance(labels, str):

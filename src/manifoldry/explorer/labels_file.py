@@ -79,7 +79,7 @@ class LabelsFile:
         }
         numbers = np.arange(1, data.n + 1)[:, None]
         table = Table(numbers, ("row",), data.table.ids, labels)
-        return str(write_table(self.path, table))
+        return str(write_table(self.path, table).resolve())
 
 
 def _texts(values: Any) -> list[str]:

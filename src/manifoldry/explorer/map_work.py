@@ -22,6 +22,7 @@ from manifoldry.methods.catalog import Method
 from manifoldry.methods.choice import metric_of
 from manifoldry.methods.fitted_steps import prepared
 from manifoldry.plotting.point_labels import missing_entries
+from manifoldry.reporting.words import counted
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class MapWork:
         map_id = secrets.token_hex(4)
         estimator = method.make()
         job = Job(
-            secrets.token_hex(4), "map", f"{method.title} of {self.session.data.n:,} rows",
+            secrets.token_hex(4), "map", f"{method.title} of {counted(self.session.data.n, 'row')}",
             lambda: {
                 "do": "fit", "data": str(self._data_file()), "method": method.name,
                 "n_components": min(2, int(self.session.data.prepared.shape[1])),

@@ -14,9 +14,11 @@ from sklearn.impute import SimpleImputer
 from manifoldry.explorer.data import ExploredData
 from manifoldry.explorer.maps import ExploredMap
 from manifoldry.io import ColumnChoice, DataFileError, Table, read_table
+from manifoldry.reporting.words import counted
 from manifoldry.util.text import error_text
 
 _MOST_ROWS = 20_000  # that are placed at once
+_EDGE = 1.15  # of the picture, whose points are within 1
 _MOST_NAMES = 1000  # that are listed
 
 
@@ -55,34 +57,58 @@ def _read(path: Path, data: ExploredData, imputes: bool) -> Table:
 
 
 def rows_of_text(text: str, data: ExploredData) -> Table:
-    """Pasted rows: numbers in the order of the columns, or a table with a line of names."""
+    """Pasted rows: numbers in the order of the columns, or a table with a line of names.
+
+    Texts among the numbers, such as a name and a class, are left out.
+    """
     if not text.strip():
         raise ValueError("the text is empty; paste one row of numbers per line")
-    lines = {
-        number: re.split(r"[,;\t ]+", line.strip(" ,;\t"))
-        for number, line in enumerate(text.splitlines(), start=1)
-        if line.strip(" ,;\t")
-    }
-    try:
-        X = {number: [float(cell) for cell in line] for number, line in lines.items()}
-    except ValueError:
+    trimmed = [line.strip(" ,;\t") for line in text.splitlines()]
+    lines = [(i, _cells(line)) for i, line in enumerate(trimmed, start=1) if line]
+    if not lines:
+        raise ValueError("the text has no numbers; paste one row of numbers per line")
+    if len(lines) > 1 and not any(map(_is_number, lines[0][1])):  # a line of names
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.csv"
             path.write_text(text, encoding="utf-8")
             return rows_of_file(path, data)
-    if not X:
-        raise ValueError("the text has no numbers; paste one row of numbers per line")
-    for number, row in X.items():
-        if len(row) != data.n_features:
-            raise ValueError(
-                f"line {number} has {len(row)} numbers, but the data have {data.n_features} "
-                f"columns: {_listed(data.feature_names)}"
-            )
-    values = np.array(list(X.values()))
-    if not np.isfinite(values).all():
-        number = list(X)[int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])]
-        raise ValueError(f"line {number} has a missing or infinite value; put a number there")
-    return Table(values)
+    X = np.array([_numbers(cells, i, data) for i, cells in lines])
+    n_texts = sum(len(cells) - data.n_features for _, cells in lines)
+    table = Table(X)
+    note = f"{counted(n_texts, 'cell')} with text left out."
+    return table.with_note(note) if n_texts else table
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line; commas are decimal ones if there is another mark between cells."""
+    for mark in ("\t", ";"):
+        if mark in line:
+            cells = [cell.strip() for cell in line.split(mark)]
+            return [c.replace(",", ".") if _is_number(c.replace(",", ".")) else c for c in cells]
+    if "," in line:
+        return [cell.strip() for cell in line.split(",")]
+    return line.split()
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(row: list[str], line: int, data: ExploredData) -> list[float]:
+    """The numbers of a row, one for each column of the data."""
+    wanted = f"the data have {data.n_features} columns: {_listed(data.feature_names)}"
+    if len(row) >= data.n_features and "" in row:
+        raise ValueError(f"line {line}: value {row.index('') + 1} is empty; put a number there")
+    found = [float(cell) for cell in row if _is_number(cell)]
+    if len(found) != data.n_features:
+        raise ValueError(f"line {line} has {counted(len(found), 'number')}, but {wanted}")
+    if not np.isfinite(found).all():
+        raise ValueError(f"line {line} has a missing or infinite value; put a number there")
+    return found
 
 
 def placed(table: Table, maps: Iterable[ExploredMap]) -> dict[str, Any]:
@@ -106,6 +132,13 @@ def placed(table: Table, maps: Iterable[ExploredMap]) -> dict[str, Any]:
             skipped[each.id] = error_text(error)
             continue
         xy[each.id] = positions
+        outside = int((np.abs(positions) > _EDGE).any(axis=1).sum())
+        if outside:
+            one = outside == 1
+            notes.append(
+                f"{counted(outside, 'row')} {'is' if one else 'are'} outside the picture of "
+                f"{each.name}."
+            )
         if unlike is not None and novelty is None:
             novelty = unlike.astype(np.float32)
     if not xy:

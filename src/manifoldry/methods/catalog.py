@@ -17,6 +17,8 @@ _TITLES = {
     "SymmetricSNE": "Symmetric SNE",
     "ElasticEmbedding": "Elastic embedding",
     "ClassicalMDS": "Classical MDS",
+    "HessianLLE": "Hessian LLE",
+    "ModifiedLLE": "Modified LLE",
     "KernelPCA": "Kernel PCA",
     "ConformalEigenmaps": "Conformal eigenmaps",
     "MaximumVarianceUnfolding": "Maximum variance unfolding",
