@@ -176,7 +176,7 @@ export class App {
       preview: (preview) => this.preview.set(preview),
       labels: ({ labels }) => this.onLabels(labels),
       evidence: (evidence) => this.keepEvidence(evidence),
-      select: ({ rows }) => this.selection.set(rows),
+      select: ({ rows }) => this.onSelected(rows),
       say: ({ text }) => this.said.set(text),
       ended: ({ text }) => this.onEnded(text),
     };
@@ -186,6 +186,11 @@ export class App {
   private onEnded(text: string): void {
     this.hasEnded = true;
     this.trouble.set(text);
+  }
+
+  private onSelected(rows: Uint32Array): void {
+    this.selection.set(rows);
+    this.said.set(`${rows.length.toLocaleString("en-US")} ${rows.length === 1 ? "row" : "rows"} selected in Python`);
   }
 
   private onMap(map: MapInfo): void {

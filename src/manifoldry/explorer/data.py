@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.impute import SimpleImputer
 
 from manifoldry.io import Table
 from manifoldry.methods.fitted_steps import prepared
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
 _CELLS = 2**22  # values that are read at once

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from manifoldry.explorer.homotopy_steps import HomotopySteps
 from manifoldry.extension.far_rows import FAR
 from manifoldry.extension.relative_distance import DistanceOnMap
 from manifoldry.methods.fitted_steps import named_like, prepared, undone
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
 _NEAR_THE_EDGE = 1.5  # between the typical distance of 1 and that of a position off the map
