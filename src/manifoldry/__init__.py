@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.density.mixture_of_factor_analyzers import (
         MixtureOfFactorAnalyzers as MixtureOfFactorAnalyzers,
     )
+    from manifoldry.device.base import using_device as using_device
     from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
     from manifoldry.explorer.explore import explore as explore
     from manifoldry.io.model_file import load as load
@@ -89,11 +90,13 @@ _EXPORTS = {
     "find_short_circuits": "neighbors.short_circuits",
     "report": "reporting.build",
     "explore": "explorer.explore",
+    "using_device": "device.base",
 }
 _SUBMODULES = (
     "affinity",
     "datasets",
     "density",
+    "device",
     "dimension",
     "eigen",
     "exceptions",

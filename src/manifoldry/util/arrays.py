@@ -23,29 +23,34 @@ def namespace(Y: Any) -> Any:
     >>> namespace(np.zeros(3)).__name__
     'numpy'
     """
-    if isinstance(Y, np.ndarray):
+    if on_cpu(Y):
         return np
     if hasattr(Y, "__array_namespace__"):
         return Y.__array_namespace__()
     return sys.modules[type(Y).__module__.partition(".")[0]]  # older versions of CuPy
 
 
+def on_cpu(Y: Any) -> bool:
+    """Whether `Y` is an array of numpy itself, not of a namespace that extends it."""
+    return isinstance(Y, np.ndarray) and not hasattr(Y, "device_")
+
+
 def as_array(Y: Any) -> Array:
     """Return `Y` unchanged if it is an array of another namespace, else as a numpy array."""
     foreign = hasattr(Y, "__array_namespace__") or hasattr(Y, "__cuda_array_interface__")
-    return Y if foreign and not isinstance(Y, np.ndarray) else np.asarray(Y)
+    return Y if foreign and not on_cpu(Y) else np.asarray(Y)
 
 
 def to_numpy(Y: Any) -> Array:
     """Return `Y` as a numpy array; copies only from a device."""
-    if isinstance(Y, np.ndarray):
+    if on_cpu(Y):
         return Y
     return np.asarray(Y.get() if hasattr(Y, "get") else Y)
 
 
 def like(X: Any, Y: Array) -> Array:
     """Convert `X` to the namespace of `Y`, keeping its precision."""
-    if isinstance(X, type(Y)):
+    if isinstance(X, type(Y)) and on_cpu(X) == on_cpu(Y):
         return X
     return namespace(Y).asarray(to_numpy(X))
 
@@ -66,7 +71,7 @@ def cast(Y: Any, dtype: Any) -> Array:
 
 def double(Y: Array) -> Array:
     """Convert `Y` to double precision, without a copy if possible."""
-    if isinstance(Y, np.ndarray):
+    if on_cpu(Y):
         return np.asarray(Y, dtype=np.float64)
     return cast(Y, namespace(Y).float64)
 
@@ -108,7 +113,7 @@ def inner(A: Array, B: Array) -> float:
 
     BLAS is not used, because its threads wait for each other, for milliseconds on a busy machine.
     """
-    if isinstance(A, np.ndarray):
+    if on_cpu(A):
         A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
         return float(np.einsum("ij,ij->", A, B))
     return float(namespace(A).sum(double(A) * double(B)))
@@ -128,7 +133,7 @@ def norm(A: Array) -> float:
 
 def centered(Y: Array) -> Array:
     """`Y` minus its column means, in double precision."""
-    if isinstance(Y, np.ndarray):
+    if on_cpu(Y):
         return np.asarray(Y - Y.mean(axis=0, dtype=np.float64))
     Y = double(Y)
     return Y - namespace(Y).mean(Y, axis=0)
@@ -153,7 +158,7 @@ def copied(Y: Array) -> Array:
 
 def read_only(Y: Array) -> Array:
     """A read-only view of `Y` for numpy arrays; `Y` itself for others."""
-    if not isinstance(Y, np.ndarray):
+    if not on_cpu(Y):
         return Y
     view = Y.view()
     view.flags.writeable = False

@@ -1,0 +1,348 @@
+"""The interface of devices: memory, arrays that are copied once, and the primitives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.util.memory import NotEnoughMemoryError, replaced_remedy
+from manifoldry.util.typing import Array, Matrix
+
+
+class Rows(NamedTuple):
+    """A sparse matrix on a device, in compressed rows."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    n_columns: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.indptr.shape[0]) - 1
+
+
+class KernelShape(NamedTuple):
+    """κ = (1 + rate·D)^−power of squared distances D; exp(−D) if both are None."""
+
+    rate: float | None = None
+    power: float | None = None
+
+
+class Device(ABC):
+    """Base class of processors with memory of their own.
+
+    A subclass implements the primitives. Their arguments and results are arrays of its namespace
+    `xp`, which has the functions of numpy. Results have the same bits whenever a primitive is
+    called with the same arrays on the same device.
+
+    Methods that take long arrays from the host use :meth:`array`, which copies each of them once
+    per context of :func:`using_device`.
+
+    See Also
+    --------
+    using_device : computes on a device.
+    resolve_device : finds a device by its name.
+
+    Examples
+    --------
+    >>> from manifoldry.device.emulated import EmulatedDevice
+    >>> device = EmulatedDevice()
+    >>> Y = device.array(np.array([[0.0], [1.0], [3.0]]))
+    >>> sums, _ = device.pair_sums(Y, None, KernelShape(1.0, 1.0), order=1)
+    >>> device.host(sums).round(2)
+    array([0.6, 0.7, 0.3])
+    """
+
+    name: str
+    """Name with which it is requested, such as "cuda:0"."""
+    xp: Any
+    """The namespace of its arrays."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, tuple[Array, Array]] = {}
+        self._said: set[str] = set()
+
+    @property
+    def description(self) -> str:
+        """Its name and model, for messages."""
+        return self.name
+
+    # Memory
+
+    def array(self, host: Any, dtype: Any = None) -> Array:
+        """Return the copy of an array on this device; a large one is copied once per context.
+
+        Parameters
+        ----------
+        host : array
+            An array of the host, which must not change, or of this device.
+        dtype : dtype, default=None
+            Its type on the device; by default the same.
+
+        Returns
+        -------
+        array
+            The array on the device.
+        """
+        if device_of(host) is self:
+            return host if dtype is None else host.astype(dtype, copy=False)
+        host = np.asarray(host)
+        known = self._copies.get(id(host))
+        copy = known[1] if known is not None else self._upload(host)
+        if known is None:
+            self.hold(host, copy)
+        return copy if dtype is None else copy.astype(dtype, copy=False)
+
+    def hold(self, host: Array, copy: Array, least: int = 2**16) -> None:
+        """Remember that `copy` is the array `host` on this device, until the context ends."""
+        if _DEPTH.get() and host.nbytes >= least:
+            self._copies[id(host)] = host, copy
+
+    def held(self, host: Array) -> Array | None:
+        """Return the copy of an array of the host if there is one, else None."""
+        known = self._copies.get(id(host))
+        return None if known is None else known[1]
+
+    def host(self, array: Any) -> Array:
+        """Return an array as one of numpy."""
+        return array.get() if device_of(array) is self else np.asarray(array)
+
+    def rows(self, matrix: Matrix, dtype: Any = None) -> Rows:
+        """Return a sparse matrix in compressed rows on this device."""
+        parts = (self.array(matrix.indptr, np.int64), self.array(matrix.indices, np.int32))
+        return Rows(*parts, self.array(matrix.data, dtype), int(matrix.shape[1]))
+
+    def release(self) -> None:
+        """Forget the copies of arrays, and return unused memory."""
+        self._copies.clear()
+        self._said.clear()
+
+    @property
+    @abstractmethod
+    def free_memory(self) -> int:
+        """Bytes that can be allocated."""
+
+    def plan(self, n_bytes: float, what: str, remedy: str) -> None:
+        """Raise MemoryError if `what` needs more memory than is free; `remedy` says what to do."""
+        free = self.free_memory
+        if n_bytes > free:
+            need = f"{what} needs {_size(n_bytes)} on {self.description}, where {_size(free)} are free"
+            raise NotEnoughMemoryError(need, replaced_remedy(remedy))
+
+    def runs_on_host(self, what: str, why: str) -> None:
+        """Warn, once per context, that `what` is computed on the CPU."""
+        if what not in self._said:
+            self._said.add(what)
+            warn(f"{what} runs on the CPU, not on {self.name}: {why}", ManifoldryWarning)
+
+    @abstractmethod
+    def owns(self, array: Any) -> bool:
+        """Whether an array is in the memory of this device."""
+
+    @abstractmethod
+    def _upload(self, host: Array) -> Array:
+        """Copy an array of the host."""
+
+    # Primitives
+
+    @abstractmethod
+    def nearest(
+        self, X: Array, Y: Array, k: int, first_own: int | None, accurate: bool
+    ) -> tuple[Array, Array]:
+        """Return the `k` rows of `Y` nearest to each row of `X`, by matrix products.
+
+        Parameters
+        ----------
+        X, Y : array of shape (n_query, m), (n, m)
+            The points, in single precision, or in double if `accurate`.
+        k : int
+            Number of neighbors, at most n, or n − 1 with `first_own`.
+        first_own : int or None
+            Row i of `X` is row ``first_own + i`` of `Y`, which is left out; None leaves out none.
+        accurate : bool
+            Whether the products are as accurate as the type of the arrays allows. Otherwise their
+            factors may have only 10 bits.
+
+        Returns
+        -------
+        indices : int32 array of shape (n_query, k)
+            The neighbors by increasing distance, ties by index.
+        squares : array of shape (n_query, k)
+            Squared distances, as accurate as the products.
+        """
+
+    @abstractmethod
+    def distances(self, X: Array, Y: Array, indices: Array) -> Array:
+        """Return the distance of each row of `X` to its neighbors, (n_query, k), by subtraction."""
+
+    @abstractmethod
+    def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
+        """Sort each row by value, ties by index."""
+
+    @abstractmethod
+    def log_precisions(self, t: Array, perplexity: float) -> Array:
+        """Return α at which weights exp(−eᵅ·t) in each row have the perplexity.
+
+        Rows of `t` ascend from one or more zeros, fewer than the perplexity, which is less than
+        their number of columns.
+        """
+
+    @abstractmethod
+    def pair_sums(
+        self, Y: Array, weights: Array | None, shape: KernelShape, order: int
+    ) -> tuple[Array, Array]:
+        """Return Σⱼ aⱼ·κ(dᵢⱼ²) and moments over all other points j, for up to three dimensions.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The points. In double precision their differences are accurate to single precision.
+        weights : array of shape (n,) or (n, n), or None
+            The weights a of points or, symmetric, of pairs; None for one.
+        shape : KernelShape
+            The kernel κ, with a base b = 1 + rate·D.
+        order : int
+            1 for the moments Σ a·b^{−power−1}·(yᵢ − yⱼ), 2 for Σ a·b^{−power−2}·(yᵢ − yⱼ)² of every
+            coordinate, with exp(−D) in place of powers of b for the Gaussian.
+
+        Returns
+        -------
+        sums : float64 array of shape (n,)
+            The kernel sums.
+        moments : array of shape (n, d)
+            The moments, in the type of `Y`.
+        """
+
+    @abstractmethod
+    def position_sums(
+        self, Z: Array, Y: Array, least: Array, weights: Array | None, shape: KernelShape
+    ) -> tuple[Array, Array, Array]:
+        """Return Σⱼ aⱼ·κ(‖z − yⱼ‖²)·e^φ, and its gradient and Hessian by z, at positions `Z`.
+
+        `least`, (n_positions,), is φ, by which kernels are scaled so that they do not underflow;
+        `weights`, (n_positions, n), are the weights a. Everything is in double precision.
+        """
+
+    @abstractmethod
+    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[float, Array, Array]:
+        """Return Σ wᵢⱼ·log b over all edges and, per point, Σⱼ wᵢⱼ/b·(yᵢ − yⱼ) and Σⱼ wᵢⱼ/b.
+
+        b = 1 + rate·dᵢⱼ². Up to three dimensions.
+        """
+
+    @abstractmethod
+    def product(self, A: Rows, X: Array) -> Array:
+        """Return the product of a sparse matrix and an array of shape (n, m), in its type."""
+
+
+_CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
+_DEPTH: ContextVar[int] = ContextVar("nested contexts of a device", default=0)
+
+
+def current_device() -> Device | None:
+    """Return the device of the innermost :func:`using_device`, or None for the CPU."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def using_device(device: str | Device | None) -> Iterator[Device | None]:
+    """Compute on a device inside this context: neighbors, sums over pairs, eigenvectors, metrics.
+
+    Estimators have a parameter `device` for the same. Use the context for functions, such as
+    :func:`manifoldry.assess` and those of :mod:`manifoldry.metrics`.
+
+    Parameters
+    ----------
+    device : str, Device or None
+        ``"cuda"``, or ``"cuda:1"`` for the second card; ``"cpu"`` for none; None changes nothing.
+
+    Yields
+    ------
+    Device or None
+        The device; None for the CPU.
+
+    See Also
+    --------
+    Device : the interface.
+
+    Examples
+    --------
+    >>> import manifoldry
+    >>> with manifoldry.using_device("cpu"):
+    ...     graph = manifoldry.NeighborGraph.build(np.eye(4), n_neighbors=2)
+    """
+    found = current_device() if device is None else resolve_device(device)
+    outermost = found is not None and found is not current_device()
+    tokens = _CURRENT.set(found), _DEPTH.set(_DEPTH.get() + 1)
+    try:
+        yield found
+    finally:
+        _CURRENT.reset(tokens[0])
+        _DEPTH.reset(tokens[1])
+        if found is not None and outermost:
+            found.release()
+
+
+def resolve_device(device: str | Device) -> Device | None:
+    """Return the device of this name; None for ``"cpu"``.
+
+    Parameters
+    ----------
+    device : str or Device
+        ``"cuda"``, ``"cuda:N"`` or ``"cpu"``.
+
+    Returns
+    -------
+    Device or None
+        The device.
+
+    Examples
+    --------
+    >>> resolve_device("tpu")
+    Traceback (most recent call last):
+    ValueError: device='tpu' must be 'cpu', 'cuda', or 'cuda:N' for the N-th card, from 0
+    """
+    if isinstance(device, Device):
+        return device
+    if device == "cpu":
+        return None
+    kind, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
+    if kind != "cuda" or not (number.isdigit() or device == "cuda"):
+        raise ValueError(
+            f"device={device!r} must be 'cpu', 'cuda', or 'cuda:N' for the N-th card, from 0"
+        )
+    from manifoldry.device.cuda import cuda_device
+
+    return cuda_device(int(number) if number else None)
+
+
+def device_of(array: Any) -> Device | None:
+    """Return the device whose memory has this array; None for the memory of the host."""
+    if type(array) is np.ndarray:
+        return None
+    current = current_device()
+    if current is not None and current.owns(array):
+        return current
+    if hasattr(array, "__cuda_array_interface__"):
+        from manifoldry.device.cuda import cuda_device
+
+        return cuda_device(_card_of(array))
+    return getattr(array, "device_", None)
+
+
+def _card_of(array: Any) -> int | None:
+    if hasattr(array, "__dlpack_device__"):
+        return int(array.__dlpack_device__()[1])
+    return None
+
+
+def _size(n_bytes: float) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB"

@@ -1,0 +1,145 @@
+"""NVIDIA GPUs through CuPy: memory, compiled kernels, and the primitives."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from manifoldry.device.base import Device, KernelShape, Rows
+from manifoldry.device.cuda_neighbors import distances, nearest, sort_rows
+from manifoldry.device.cuda_pairs import edge_sums, pair_sums, position_sums
+from manifoldry.device.cuda_rows import log_precisions, product
+from manifoldry.util.typing import Array
+
+_INSTALL = "install manifoldry with the extra for its CUDA version, 'manifoldry[cuda12]' or [cuda13]"
+_OPTIONS = ("--std=c++17", "--use_fast_math")
+
+
+class MissingDeviceError(RuntimeError):
+    """The requested device is not there, or cannot be used."""
+
+
+@cache
+def cuda_device(number: int | None = None) -> CudaDevice:
+    """Return the card with this number, by default the first; MissingDeviceError if there is none."""
+    cupy = _cupy()
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise MissingDeviceError(
+            f"device='cuda' needs an NVIDIA GPU and its driver, and none is found ({error}); pass "
+            "device=None to compute on the CPU"
+        ) from None
+    wanted = 0 if number is None else number
+    if wanted >= count:
+        raise MissingDeviceError(
+            f"device='cuda:{wanted}' does not exist: this machine has {count} GPUs, numbered from "
+            f"0; pass 'cuda:{count - 1}' or a lower number"
+        )
+    return CudaDevice(wanted) if number is not None else cuda_device(wanted)
+
+
+def _cupy() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a missing CUDA path, which is not needed
+            import cupy
+    except ImportError as error:
+        raise MissingDeviceError(
+            f"device='cuda' needs CuPy, which cannot be imported ({error}); {_INSTALL}, or pass "
+            "device=None to compute on the CPU"
+        ) from None
+    return cupy
+
+
+class CudaDevice(Device):
+    """A GPU. Kernels are compiled when they are first used, and kept in CuPy's cache on disk."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number, self.name, self.xp = number, f"cuda:{number}", _cupy()
+        self._modules: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"CudaDevice({self.number})"
+
+    def __reduce__(self) -> Any:
+        return cuda_device, (self.number,)
+
+    @property
+    def description(self) -> str:
+        return f"{self.name} ({self.model})"
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return str(self.xp.cuda.runtime.getDeviceProperties(self.number)["name"].decode())
+
+    @property
+    def free_memory(self) -> int:
+        free: int = self.xp.cuda.runtime.memGetInfo()[0]
+        return free + int(self.xp.get_default_memory_pool().free_bytes())
+
+    @property
+    def n_processors(self) -> int:
+        """Number of its multiprocessors."""
+        return int(self.xp.cuda.runtime.deviceGetAttribute(16, self.number))
+
+    def owns(self, array: Any) -> bool:
+        return isinstance(array, self.xp.ndarray) and array.device.id == self.number
+
+    def _upload(self, host: Array) -> Array:
+        with self.xp.cuda.Device(self.number):
+            return self.xp.asarray(np.ascontiguousarray(host))
+
+    def release(self) -> None:
+        super().release()
+        self.xp.get_default_memory_pool().free_all_blocks()
+
+    def kernel(self, file: str, name: str) -> Any:
+        """Return a kernel of a file in the folder `kernels`, by its name with template arguments.
+
+        All names of a file are compiled at once, when one of them is first used.
+        """
+        if file not in self._modules:
+            self._modules[file] = {}
+        known = self._modules[file]
+        if name not in known:
+            code = (files("manifoldry.device") / "kernels" / file).read_text()
+            module = self.xp.RawModule(code=code, options=_OPTIONS, name_expressions=(name,))
+            known[name] = module.get_function(name)
+        return known[name]
+
+    def nearest(
+        self, X: Array, Y: Array, k: int, first_own: int | None, accurate: bool
+    ) -> tuple[Array, Array]:
+        return nearest(self, X, Y, k, first_own, accurate)
+
+    def distances(self, X: Array, Y: Array, indices: Array) -> Array:
+        return distances(self, X, Y, indices)
+
+    def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
+        return sort_rows(self, indices, values)
+
+    def log_precisions(self, t: Array, perplexity: float) -> Array:
+        return log_precisions(self, t, perplexity)
+
+    def pair_sums(
+        self, Y: Array, weights: Array | None, shape: KernelShape, order: int
+    ) -> tuple[Array, Array]:
+        return pair_sums(self, Y, weights, shape, order)
+
+    def position_sums(
+        self, Z: Array, Y: Array, least: Array, weights: Array | None, shape: KernelShape
+    ) -> tuple[Array, Array, Array]:
+        return position_sums(self, Z, Y, least, weights, shape)
+
+    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[float, Array, Array]:
+        return edge_sums(self, Y, W, rate)
+
+    def product(self, A: Rows, X: Array) -> Array:
+        return product(self, A, X)

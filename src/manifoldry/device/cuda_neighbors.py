@@ -1,0 +1,2 @@
+"""To be written."""
+distances = nearest = sort_rows = None

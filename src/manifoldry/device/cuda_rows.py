@@ -1,0 +1,2 @@
+"""To be written."""
+log_precisions = product = None

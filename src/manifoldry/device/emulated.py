@@ -1,0 +1,250 @@
+"""A device that only exists in the imagination of numpy.
+
+It tests on any machine what is built on the primitives: which arrays are where, what is copied, and
+whether results are those of the CPU. Like CuPy it refuses to mix its arrays with those of numpy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from manifoldry.device.base import Device, KernelShape, Rows
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
+
+
+class EmulatedArray(np.ndarray):
+    """An array that only functions of numpy without other arrays of numpy accept."""
+
+    def get(self) -> Array:
+        """Return it as an array of the host."""
+        COPIES["to host"] += self.size > 1
+        return np.array(self.view(np.ndarray))
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        assert self.device_ is not None
+        return self.device_.xp
+
+    def __getitem__(self, key: Any) -> Any:
+        _check(*_flat(key if isinstance(key, tuple) else (key,)))
+        return self._wrapped(super().__getitem__(_plain(key)))
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.device_: Device | None = getattr(source, "device_", None)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        out = options.get("out", ())
+        _check(*inputs, *out)
+        if out:
+            options["out"] = tuple(map(_plain, out))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **options)
+        return out[0] if out else self._wrapped(result)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        _check(*_flat(args), *_flat(tuple(kwargs.values())))
+        return self._wrapped(function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()}))
+
+    def _wrapped(self, result: Any) -> Any:
+        if isinstance(result, tuple) and type(result) is not tuple:  # of numpy.linalg
+            return type(result)(*map(self._wrapped, result))
+        if isinstance(result, tuple | list):
+            return type(result)(map(self._wrapped, result))
+        if isinstance(result, np.ndarray | np.generic):
+            wrapped = np.asarray(result).view(EmulatedArray)
+            wrapped.device_ = self.device_
+            return wrapped
+        return result
+
+
+COPIES: Counter[str] = Counter()
+"""Numbers of copies of arrays of more than one entry, "to host" and "to device"."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, EmulatedArray):
+        return value.view(np.ndarray)
+    if isinstance(value, tuple | list):
+        return type(value)(map(_plain, value))
+    return value
+
+
+def _flat(values: Any) -> list[Any]:
+    nested = [_flat(v) if isinstance(v, tuple | list) else [v] for v in values]
+    return [value for part in nested for value in part]
+
+
+def _check(*values: Any) -> None:
+    if any(type(value) is np.ndarray and value.ndim > 0 for value in values):
+        raise TypeError("an array of numpy is used with one of a device; copy it with device.array")
+
+
+class _Namespace:
+    """numpy, except that new arrays are on the device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.linalg = np.linalg
+        self.fft = np.fft
+        self.ndarray = EmulatedArray
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(np, name)
+        if isinstance(value, type) or not callable(value) or isinstance(value, np.ufunc):
+            return value
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            _check(*_flat(args), *_flat(tuple(kwargs.values())))
+            result = value(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
+            return self._on_device(result)
+
+        return call
+
+    def _on_device(self, result: Any) -> Any:
+        if isinstance(result, tuple | list):
+            return type(result)(map(self._on_device, result))
+        if not isinstance(result, np.ndarray):
+            return result
+        wrapped = result.view(EmulatedArray)
+        wrapped.device_ = self._device
+        return wrapped
+
+
+class EmulatedDevice(Device):
+    """The primitives in numpy, on arrays that behave like those of a GPU.
+
+    Parameters
+    ----------
+    free_memory : int, default=2**34
+        Bytes that it claims to have.
+
+    Examples
+    --------
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.device.emulated import EmulatedDevice
+    >>> X = np.random.default_rng(0).normal(size=(60, 5))
+    >>> model = LaplacianEigenmaps(device=EmulatedDevice()).fit(X)
+    >>> model.neighbor_search_
+    'all pairs on emulated'
+    """
+
+    name = "emulated"
+
+    def __init__(self, free_memory: int = 2**34) -> None:
+        super().__init__()
+        self.memory = free_memory
+        self.xp = _Namespace(self)
+
+    def __repr__(self) -> str:
+        return "EmulatedDevice()"
+
+    @property
+    def free_memory(self) -> int:
+        return self.memory
+
+    def owns(self, array: Any) -> bool:
+        return isinstance(array, EmulatedArray) and array.device_ is self
+
+    def _upload(self, host: Array) -> Array:
+        COPIES["to device"] += host.size > 1
+        return self._own(np.array(host))
+
+    def _own(self, array: Array) -> Any:
+        own = np.asarray(array).view(EmulatedArray)
+        own.device_ = self
+        return own
+
+    def nearest(
+        self, X: Array, Y: Array, k: int, first_own: int | None, accurate: bool
+    ) -> tuple[Array, Array]:
+        X, Y = _plain(X), _plain(Y)
+        if not accurate:
+            X, Y = _rounded(X), _rounded(Y)
+        D = (X**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * (X @ Y.T)
+        if first_own is not None:
+            D[np.arange(len(X)), first_own + np.arange(len(X))] = np.inf
+        order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int32)
+        return self._own(order), self._own(np.take_along_axis(D, order, axis=1))
+
+    def distances(self, X: Array, Y: Array, indices: Array) -> Array:
+        X, Y, indices = _plain(X).astype(float), _plain(Y).astype(float), _plain(indices)
+        out = np.empty(indices.shape)
+        for rows in row_blocks(len(X), indices.shape[1] * X.shape[1]):
+            steps = Y[indices[rows]] - X[rows, None]
+            out[rows] = np.sqrt(np.einsum("ijk,ijk->ij", steps, steps))
+        return self._own(out)
+
+    def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
+        indices, values = _plain(indices), _plain(values)
+        order = np.lexsort((indices, values), axis=1)
+        sorted_indices = np.take_along_axis(indices, order, axis=1)
+        return self._own(sorted_indices), self._own(np.take_along_axis(values, order, axis=1))
+
+    def log_precisions(self, t: Array, perplexity: float) -> Array:
+        from manifoldry.affinity.bandwidths import solve
+
+        return self._own(solve(_plain(t), perplexity).log_precision)
+
+    def pair_sums(
+        self, Y: Array, weights: Array | None, shape: KernelShape, order: int
+    ) -> tuple[Array, Array]:
+        Y, weights = _plain(Y), _plain(weights)
+        sums, moments = np.empty(len(Y)), np.empty(Y.shape)
+        for rows in row_blocks(len(Y), Y.size):
+            steps = Y[rows, None].astype(float) - Y  # (n_rows, n, d)
+            base, K = _kernel((steps**2).sum(axis=2), shape)
+            K = K if weights is None else K * np.atleast_2d(weights)[rows if weights.ndim == 2 else 0]
+            K[np.arange(len(K)), np.arange(len(Y))[rows]] = 0
+            sums[rows] = K.sum(axis=1)
+            moments[rows] = np.einsum("ij,ijc->ic", K / base**order, steps**order)
+        return self._own(sums), self._own(moments.astype(Y.dtype))
+
+    def position_sums(
+        self, Z: Array, Y: Array, least: Array, weights: Array | None, shape: KernelShape
+    ) -> tuple[Array, Array, Array]:
+        Z, Y, least, weights = map(_plain, (Z, Y, least, weights))
+        steps = Z[:, None] - Y
+        base, K = _kernel((steps**2).sum(axis=2), shape)
+        K = (K if weights is None else K * weights) * np.exp(least)[:, None]
+        rate, power = (1.0, 1.0) if shape.power is None else (shape.rate, shape.power)
+        first = rate * power * K / base  # −dκ/dD
+        second = first * (1.0 if shape.power is None else rate * (power + 1) / base)
+        gradient = -2 * np.einsum("ij,ijc->ic", first, steps)
+        hessian = 4 * np.einsum("ij,ijc,ije->ice", second, steps, steps)
+        hessian -= 2 * first.sum(axis=1)[:, None, None] * np.eye(Z.shape[1])
+        return tuple(map(self._own, (K.sum(axis=1), gradient, hessian)))  # type: ignore[return-value]
+
+    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[float, Array, Array]:
+        indptr, indices, data = map(_plain, W[:3])
+        Y, n = _plain(Y), W.n_rows
+        rows = np.repeat(np.arange(n), np.diff(indptr))
+        steps = Y[rows].astype(float) - Y[indices]
+        base = 1 + rate * (steps**2).sum(axis=1)
+        force, degree = np.zeros(Y.shape), np.zeros(n)
+        np.add.at(force, rows, (data / base)[:, None] * steps)
+        np.add.at(degree, rows, data / base)
+        total = float((data * np.log(base)).sum())
+        return total, self._own(force.astype(Y.dtype)), self._own(degree.astype(Y.dtype))
+
+    def product(self, A: Rows, X: Array) -> Array:
+        from scipy import sparse
+
+        shape = A.n_rows, A.n_columns
+        matrix = sparse.csr_array((_plain(A.data), _plain(A.indices), _plain(A.indptr)), shape=shape)
+        return self._own((matrix @ _plain(X)).astype(X.dtype))
+
+
+def _kernel(D: Array, shape: KernelShape) -> tuple[Array | float, Array]:
+    """The base b, one for the Gaussian, and κ."""
+    if shape.rate is None:
+        return 1.0, np.exp(-D)
+    base = 1 + shape.rate * D
+    return base, base ** -(shape.power or 1.0)
+
+
+def _rounded(X: Array, bits: int = 10) -> Array:
+    """Single precision with fewer bits, as in products of tensor cores."""
+    mantissa, exponent = np.frexp(X)
+    return np.ldexp(np.round(mantissa * 2**bits) / 2**bits, exponent).astype(X.dtype)
