@@ -6,6 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry.affinity.on_device import (
+    LEAST_EDGES,
+    edge_exponents,
+    perplexity_bandwidths,
+    row_length,
+)
+from manifoldry.device import current_device
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -156,6 +163,12 @@ class Bandwidths:
         probability. In these cases no bandwidth comes closer to the perplexity.
         """
         n = graph.n_query
+        device, k = current_device(), row_length(graph)
+        if device is not None and k is not None and n * k >= LEAST_EDGES:
+            lengths, limits = graph.distances.reshape(n, k), (_MIN_SQUARE, _MAX_SQUARE)
+            return cls(
+                *perplexity_bandwidths(device, lengths, perplexity, _TIE_TOLERANCE, limits)
+            )
         out = cls(np.zeros(n), np.full(n, np.inf), np.zeros(n))
         # Rows of equal length form a matrix without padding, so rows do not affect each other.
         by_count = split_by_label(np.diff(graph.indptr)) if n else []
@@ -207,6 +220,11 @@ class Bandwidths:
     def edge_exponents(self, graph: NeighborGraph) -> Array:
         """−log of the probability of each edge of a graph whose query points have these widths."""
         out, counts = np.empty(len(graph.distances)), np.diff(graph.indptr)
+        device, k = current_device(), row_length(graph)
+        if device is not None and k is not None and len(out) >= LEAST_EDGES:
+            lengths = graph.distances.reshape(len(counts), k)
+            own = self.nearest, self.widths, self.log_totals
+            return edge_exponents(device, lengths, *own, _TIE_TOLERANCE)
 
         def fill(rows: slice) -> None:
             edges = slice(int(graph.indptr[rows.start]), int(graph.indptr[rows.stop]))

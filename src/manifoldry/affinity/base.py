@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry.affinity.on_device import LEAST_EDGES, symmetric_weights
+from manifoldry.device import current_device
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.util.checks import check_option
@@ -284,8 +286,11 @@ class Weights(ABC):
         sparse array of shape (n, n)
             The weights, with a zero diagonal.
         """
+        exponents, device = self.training_exponents(graph), current_device()
+        if device is not None and len(exponents) >= LEAST_EDGES:
+            return symmetric_weights(device, graph, exponents, self.symmetrize)
         with np.errstate(over="ignore"):  # the weight of an infinite exponent is zero
-            weights = np.exp(-self.training_exponents(graph))
+            weights = np.exp(-exponents)
         # Transposed twice, rows are sorted by index, as sums of sparse matrices need them.
         reverse = graph.matrix(weights).T.tocsr()
         return _RULES[self.symmetrize].combine(reverse.T.tocsr(), reverse)

@@ -4,6 +4,20 @@ Only the methods of :class:`Device` know the hardware. Everything above them is 
 any namespace, and runs on a GPU when the arrays are there.
 """
 
-from manifoldry.device.base import Device, current_device, device_of, resolve_device, using_device
+from manifoldry.device.base import (
+    Device,
+    current_device,
+    device_of,
+    on_current_device,
+    resolve_device,
+    using_device,
+)
 
-__all__ = ["Device", "current_device", "device_of", "resolve_device", "using_device"]
+__all__ = [
+    "Device",
+    "current_device",
+    "device_of",
+    "on_current_device",
+    "resolve_device",
+    "using_device",
+]

@@ -67,7 +67,7 @@ class Device(ABC):
     """The namespace of its arrays."""
 
     def __init__(self) -> None:
-        self._copies: dict[int, tuple[Array, Array]] = {}
+        self._copies: dict[tuple[int, int, str], tuple[Array, Array]] = {}
         self._said: set[str] = set()
 
     @property
@@ -77,15 +77,17 @@ class Device(ABC):
 
     # Memory
 
-    def array(self, host: Any, dtype: Any = None) -> Array:
+    def array(self, host: Any, dtype: Any = None, *, keep: bool = True) -> Array:
         """Return the copy of an array on this device; a large one is copied once per context.
 
         Parameters
         ----------
         host : array
-            An array of the host, which must not change, or of this device.
+            An array of the host, or of this device.
         dtype : dtype, default=None
             Its type on the device; by default the same.
+        keep : bool, default=True
+            Whether to keep the copy for later calls, which requires that `host` does not change.
 
         Returns
         -------
@@ -95,21 +97,25 @@ class Device(ABC):
         if device_of(host) is self:
             return host if dtype is None else host.astype(dtype, copy=False)
         host = np.asarray(host)
-        known = self._copies.get(id(host))
-        copy = known[1] if known is not None else self._upload(host)
-        if known is None:
-            self.hold(host, copy)
+        copy = self.held(host)
+        if copy is None:
+            copy = self._upload(host)
+            if keep:
+                self.hold(host, copy)
         return copy if dtype is None else copy.astype(dtype, copy=False)
 
     def hold(self, host: Array, copy: Array, least: int = 2**16) -> None:
-        """Remember that `copy` is the array `host` on this device, until the context ends."""
-        if _DEPTH.get() and host.nbytes >= least:
-            self._copies[id(host)] = host, copy
+        """Remember that `copy` is the array `host` on this device, until the context ends.
+
+        Views of the same memory in another shape are recognized, too.
+        """
+        if current_device() is self and host.nbytes >= least and host.flags.c_contiguous:
+            self._copies[_place(host)] = host, copy
 
     def held(self, host: Array) -> Array | None:
         """Return the copy of an array of the host if there is one, else None."""
-        known = self._copies.get(id(host))
-        return None if known is None else known[1]
+        known = self._copies.get(_place(host)) if host.flags.c_contiguous else None
+        return None if known is None else known[1].reshape(host.shape)
 
     def host(self, array: Any) -> Array:
         """Return an array as one of numpy."""
@@ -155,7 +161,7 @@ class Device(ABC):
 
     @abstractmethod
     def nearest(
-        self, X: Array, Y: Array, k: int, first_own: int | None, accurate: bool
+        self, X: Array, Y: Array, k: int, own: Array | None, accurate: bool
     ) -> tuple[Array, Array]:
         """Return the `k` rows of `Y` nearest to each row of `X`, by matrix products.
 
@@ -164,9 +170,9 @@ class Device(ABC):
         X, Y : array of shape (n_query, m), (n, m)
             The points, in single precision, or in double if `accurate`.
         k : int
-            Number of neighbors, at most n, or n − 1 with `first_own`.
-        first_own : int or None
-            Row i of `X` is row ``first_own + i`` of `Y`, which is left out; None leaves out none.
+            Number of neighbors, at most n, or n − 1 with `own`.
+        own : int32 array of shape (n_query,) or None
+            The row of `Y` that is left out, mostly the query itself; -1 leaves out none.
         accurate : bool
             Whether the products are as accurate as the type of the arrays allows. Otherwise their
             factors may have only 10 bits.
@@ -174,14 +180,30 @@ class Device(ABC):
         Returns
         -------
         indices : int32 array of shape (n_query, k)
-            The neighbors by increasing distance, ties by index.
+            The neighbors by increasing distance, ties by index. Where products overflow, they are
+            any rows, and their squares are infinite.
         squares : array of shape (n_query, k)
             Squared distances, as accurate as the products.
         """
 
     @abstractmethod
-    def distances(self, X: Array, Y: Array, indices: Array) -> Array:
-        """Return the distance of each row of `X` to its neighbors, (n_query, k), by subtraction."""
+    def distances(self, X: Array, Y: Array, indices: Array, rows: Array | None = None) -> Array:
+        """Return distances by subtraction, in double precision.
+
+        Parameters
+        ----------
+        X, Y : array of shape (n_query, m), (n, m)
+            The points, of the same type.
+        indices : int32 array of shape (n_query, k) or (n_pairs,)
+            Rows of `Y`.
+        rows : int32 array of shape (n_pairs,), default=None
+            Row of `X` of each pair; None for a row of `indices` per row of `X`.
+
+        Returns
+        -------
+        array of the shape of `indices`
+            The distances.
+        """
 
     @abstractmethod
     def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
@@ -232,7 +254,7 @@ class Device(ABC):
         """
 
     @abstractmethod
-    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[float, Array, Array]:
+    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
         """Return Σ wᵢⱼ·log b over all edges and, per point, Σⱼ wᵢⱼ/b·(yᵢ − yⱼ) and Σⱼ wᵢⱼ/b.
 
         b = 1 + rate·dᵢⱼ². Up to three dimensions.
@@ -243,8 +265,12 @@ class Device(ABC):
         """Return the product of a sparse matrix and an array of shape (n, m), in its type."""
 
 
+def _place(host: Array) -> tuple[int, int, str]:
+    """Where an array is in memory, its size and its type."""
+    return host.__array_interface__["data"][0], host.nbytes, host.dtype.str
+
+
 _CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
-_DEPTH: ContextVar[int] = ContextVar("nested contexts of a device", default=0)
 
 
 def current_device() -> Device | None:
@@ -281,12 +307,11 @@ def using_device(device: str | Device | None) -> Iterator[Device | None]:
     """
     found = current_device() if device is None else resolve_device(device)
     outermost = found is not None and found is not current_device()
-    tokens = _CURRENT.set(found), _DEPTH.set(_DEPTH.get() + 1)
+    token = _CURRENT.set(found)
     try:
         yield found
     finally:
-        _CURRENT.reset(tokens[0])
-        _DEPTH.reset(tokens[1])
+        _CURRENT.reset(token)
         if found is not None and outermost:
             found.release()
 
@@ -336,6 +361,12 @@ def device_of(array: Any) -> Device | None:
 
         return cuda_device(_card_of(array))
     return getattr(array, "device_", None)
+
+
+def on_current_device(array: Any) -> Any:
+    """Return a copy of an array on the current device, or the array itself if there is none."""
+    device = current_device()
+    return array if device is None else device.array(array, keep=False)
 
 
 def _card_of(array: Any) -> int | None:

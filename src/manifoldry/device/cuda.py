@@ -115,12 +115,12 @@ class CudaDevice(Device):
         return known[name]
 
     def nearest(
-        self, X: Array, Y: Array, k: int, first_own: int | None, accurate: bool
+        self, X: Array, Y: Array, k: int, own: Array | None, accurate: bool
     ) -> tuple[Array, Array]:
-        return nearest(self, X, Y, k, first_own, accurate)
+        return nearest(self, X, Y, k, own, accurate)
 
-    def distances(self, X: Array, Y: Array, indices: Array) -> Array:
-        return distances(self, X, Y, indices)
+    def distances(self, X: Array, Y: Array, indices: Array, rows: Array | None = None) -> Array:
+        return distances(self, X, Y, indices, rows)
 
     def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
         return sort_rows(self, indices, values)
@@ -138,7 +138,7 @@ class CudaDevice(Device):
     ) -> tuple[Array, Array, Array]:
         return position_sums(self, Z, Y, least, weights, shape)
 
-    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[float, Array, Array]:
+    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
         return edge_sums(self, Y, W, rate)
 
     def product(self, A: Rows, X: Array) -> Array:

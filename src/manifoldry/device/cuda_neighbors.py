@@ -1,2 +1,138 @@
-"""To be written."""
-distances = nearest = sort_rows = None
+"""Nearest neighbors on a GPU: products by tensor cores, and selection while they are in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manifoldry.device.cuda_launch import THREADS, c_type, grid, pointer
+from manifoldry.util.typing import Array
+
+if TYPE_CHECKING:
+    from manifoldry.device.cuda import CudaDevice
+
+_EACH = 8  # columns per thread and round of the kernel `select`
+_TILE_ENTRIES = 2**28  # products that are in memory at a time
+_TILE_COLUMNS = 2**17
+_MOST_SHARED = 2**17 + 2**16  # bytes of shared memory that a block may use
+_NOBODY = np.iinfo(np.int32).max
+# Names of cuBLAS: types of numbers, and how products are computed.
+_SINGLE, _DOUBLE = 0, 1
+_IN_SINGLE, _IN_DOUBLE, _BY_TENSOR_CORES = 68, 70, 77
+
+
+def nearest(
+    device: CudaDevice, X: Array, Y: Array, k: int, own: Array | None, accurate: bool
+) -> tuple[Array, Array]:
+    """See :meth:`Device.nearest`."""
+    xp, X, Y = device.xp, _aligned(device.xp, X), _aligned(device.xp, Y)
+    squares = xp.einsum("ij,ij->i", Y, Y)
+    best = xp.full((len(X), k), xp.inf, dtype=X.dtype)
+    ids = xp.full((len(X), k), _NOBODY, dtype=xp.int32)
+    n_columns = min(len(Y), _TILE_COLUMNS)
+    n_rows = min(len(X), max(1, min(_TILE_ENTRIES, device.free_memory // 32) // n_columns))
+    tile = xp.empty((n_rows, n_columns), dtype=X.dtype)
+    select = _Selection(device, X.dtype, k)
+    for row in range(0, len(X), n_rows):
+        block = slice(row, min(row + n_rows, len(X)))
+        mine = None if own is None else own[block]
+        for column in range(0, len(Y), n_columns):
+            part = slice(column, min(column + n_columns, len(Y)))
+            products = tile[: block.stop - block.start, : part.stop - part.start]
+            _multiply(device, X[block], Y[part], products, accurate)
+            select(products, squares[part], column, mine, best[block], ids[block])
+    best += xp.einsum("ij,ij->i", X, X)[:, None]
+    xp.minimum(ids, len(Y) - 1, out=ids)  # empty places, where products are not finite
+    return ids, best
+
+
+def distances(
+    device: CudaDevice, X: Array, Y: Array, indices: Array, rows: Array | None = None
+) -> Array:
+    """See :meth:`Device.distances`."""
+    out = device.xp.empty(indices.shape, dtype=float)
+    kernel = device.kernel("neighbors.cu", f"distances<{c_type(X.dtype)}>")
+    X, Y, indices = map(device.xp.ascontiguousarray, (X, Y, indices))
+    sizes = np.int64(indices.size), np.int32(indices.shape[-1]), np.int32(X.shape[1])
+    if indices.size:
+        kernel(*grid(32 * indices.size), (X, Y, pointer(rows), indices, *sizes, out))
+    return out
+
+
+def sort_rows(device: CudaDevice, indices: Array, values: Array) -> tuple[Array, Array]:
+    """See :meth:`Device.sort_rows`."""
+    xp = device.xp
+    indices, values = xp.array(indices, xp.int32, order="C"), xp.array(values, order="C")
+    k, size = indices.shape[1], _power_of_two(indices.shape[1])
+    shared = size * (values.dtype.itemsize + 4)
+    if shared > _MOST_SHARED:
+        order = xp.lexsort(xp.stack([indices.ravel(), values.ravel(), _row_numbers(xp, indices)]))
+        return indices.ravel()[order].reshape(-1, k), values.ravel()[order].reshape(-1, k)
+    kernel = device.kernel("neighbors.cu", f"sort_rows<{c_type(values.dtype)}>")
+    kernel.max_dynamic_shared_size_bytes = shared
+    threads = min(256, max(32, size // 2))
+    sizes = np.int32(k), np.int32(size)
+    kernel((len(indices),), (threads,), (indices, values, *sizes), shared_mem=shared)
+    return indices, values
+
+
+class _Selection:
+    """The kernel that merges a tile of products into the nearest ones found so far."""
+
+    def __init__(self, device: CudaDevice, dtype: Any, k: int) -> None:
+        self.k, self.capacity = k, _power_of_two(k + THREADS * _EACH)
+        self.shared = self.capacity * (np.dtype(dtype).itemsize + 4)
+        if self.shared > _MOST_SHARED:
+            most = _MOST_SHARED // (np.dtype(dtype).itemsize + 4) // 2
+            raise ValueError(
+                f"{k} neighbors of a point are too many for {device.name}, which finds at most "
+                f"{most - THREADS * _EACH}; pass a smaller n_neighbors or perplexity, or "
+                "device='cpu'"
+            )
+        self.kernel = device.kernel("neighbors.cu", f"select<{c_type(dtype)}>")
+        self.kernel.max_dynamic_shared_size_bytes = self.shared
+
+    def __call__(
+        self,
+        products: Array,
+        squares: Array,
+        first_column: int,
+        own: Array | None,
+        best: Array,
+        ids: Array,
+    ) -> None:
+        pitch = products.strides[0] // products.itemsize
+        sizes = np.int32(len(squares)), np.int32(first_column)
+        ends = np.int32(self.k), np.int32(self.capacity), best, ids
+        arguments = products, np.int64(pitch), squares, *sizes, pointer(own), *ends
+        self.kernel((len(products),), (THREADS,), arguments, shared_mem=self.shared)
+
+
+def _multiply(device: CudaDevice, X: Array, Y: Array, out: Array, accurate: bool) -> None:
+    """X·Yᵀ, in the order of rows of `out`, which may be part of a wider array."""
+    cublas, handle = device.xp.cuda.cublas, device.xp.cuda.device.get_cublas_handle()
+    double = X.dtype == np.float64
+    kind, scalar = (_DOUBLE, np.float64) if double else (_SINGLE, np.float32)
+    how = _IN_DOUBLE if double else _IN_SINGLE if accurate else _BY_TENSOR_CORES
+    one, zero = np.array(1, dtype=scalar), np.array(0, dtype=scalar)
+    pitch, m = out.strides[0] // out.itemsize, X.shape[1]
+    cublas.gemmEx(
+        handle, 1, 0, len(Y), len(X), m, one.ctypes.data, Y.data.ptr, kind, m, X.data.ptr, kind, m,
+        zero.ctypes.data, out.data.ptr, kind, pitch, how, -1,
+    )  # fmt: skip
+
+
+def _aligned(xp: Any, X: Array, multiple: int = 8) -> Array:
+    """Contiguous rows that start at multiples of 32 bytes, as tensor cores read them."""
+    missing = -X.shape[1] % multiple
+    return xp.ascontiguousarray(xp.pad(X, ((0, 0), (0, missing))) if missing else X)
+
+
+def _row_numbers(xp: Any, table: Array) -> Array:
+    rows = xp.arange(table.shape[0], dtype=xp.int32)
+    return xp.repeat(rows, table.shape[1]).astype(float)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(5, (least - 1).bit_length())

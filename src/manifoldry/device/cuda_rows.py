@@ -1,2 +1,40 @@
-"""To be written."""
-log_precisions = product = None
+"""Sparse matrices times a few columns, and bandwidths of rows, on a GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manifoldry.device.base import Rows
+from manifoldry.device.cuda_launch import THREADS, c_type, grid
+from manifoldry.util.typing import Array
+
+if TYPE_CHECKING:
+    from manifoldry.device.cuda import CudaDevice
+
+_FEW = 4  # columns up to which the lanes of a warp share the entries of a row
+_FILE = "rows.cu"
+
+
+def product(device: CudaDevice, A: Rows, X: Array) -> Array:
+    """See :meth:`Device.product`."""
+    xp, (_, m), real = device.xp, X.shape, c_type(X.dtype)
+    out = xp.empty((A.n_rows, m), dtype=X.dtype)
+    X, data = xp.ascontiguousarray(X), A.data.astype(X.dtype, copy=False)
+    name, parts = ("product_few", 1) if m <= _FEW else ("product_many", -(-m // 32))
+    arguments = A.indptr, A.indices, data, X, np.int32(A.n_rows), np.int32(m), out
+    blocks = -(-32 * A.n_rows // THREADS)
+    device.kernel(_FILE, f"{name}<{real}>")((blocks, parts), (THREADS,), arguments)
+    return out
+
+
+def log_precisions(device: CudaDevice, t: Array, perplexity: float, max_steps: int = 200) -> Array:
+    """See :meth:`Device.log_precisions`."""
+    n, k = t.shape
+    out, rank = device.xp.empty(n, dtype=float), int(np.ceil(perplexity)) - 1
+    sizes = np.int32(n), np.int32(k), np.int32(rank), np.float64(np.log(perplexity))
+    arguments = device.xp.ascontiguousarray(t, dtype=float), *sizes, np.int32(max_steps), out
+    kernel = device.kernel(_FILE, "log_precisions")
+    kernel(*grid(32 * n), arguments)
+    return out

@@ -96,7 +96,10 @@ class _Namespace:
             return value
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            _check(*_flat(args), *_flat(tuple(kwargs.values())))
+            if name in ("array", "asarray", "ascontiguousarray"):  # which copy to the device
+                COPIES["to device"] += type(args[0]) is np.ndarray and args[0].size > 1
+            else:
+                _check(*_flat(args), *_flat(tuple(kwargs.values())))
             result = value(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
             return self._on_device(result)
 
@@ -157,24 +160,26 @@ class EmulatedDevice(Device):
         return own
 
     def nearest(
-        self, X: Array, Y: Array, k: int, first_own: int | None, accurate: bool
+        self, X: Array, Y: Array, k: int, own: Array | None, accurate: bool
     ) -> tuple[Array, Array]:
         X, Y = _plain(X), _plain(Y)
         if not accurate:
             X, Y = _rounded(X), _rounded(Y)
         D = (X**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * (X @ Y.T)
-        if first_own is not None:
-            D[np.arange(len(X)), first_own + np.arange(len(X))] = np.inf
+        if own is not None:
+            known = np.flatnonzero(_plain(own) >= 0)
+            D[known, _plain(own)[known]] = np.inf
         order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int32)
         return self._own(order), self._own(np.take_along_axis(D, order, axis=1))
 
-    def distances(self, X: Array, Y: Array, indices: Array) -> Array:
-        X, Y, indices = _plain(X).astype(float), _plain(Y).astype(float), _plain(indices)
-        out = np.empty(indices.shape)
-        for rows in row_blocks(len(X), indices.shape[1] * X.shape[1]):
-            steps = Y[indices[rows]] - X[rows, None]
-            out[rows] = np.sqrt(np.einsum("ijk,ijk->ij", steps, steps))
-        return self._own(out)
+    def distances(self, X: Array, Y: Array, indices: Array, rows: Array | None = None) -> Array:
+        X, Y, columns = _plain(X), _plain(Y), _plain(indices).ravel()
+        own = np.repeat(np.arange(len(X)), indices.shape[-1]) if rows is None else _plain(rows)
+        out = np.empty(len(columns))
+        for block in row_blocks(len(columns), X.shape[1]):
+            steps = X[own[block]].astype(float) - Y[columns[block]]
+            out[block] = np.sqrt(np.einsum("ij,ij->i", steps, steps))
+        return self._own(out.reshape(indices.shape))
 
     def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
         indices, values = _plain(indices), _plain(values)
@@ -216,7 +221,7 @@ class EmulatedDevice(Device):
         hessian -= 2 * first.sum(axis=1)[:, None, None] * np.eye(Z.shape[1])
         return tuple(map(self._own, (K.sum(axis=1), gradient, hessian)))  # type: ignore[return-value]
 
-    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[float, Array, Array]:
+    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
         indptr, indices, data = map(_plain, W[:3])
         Y, n = _plain(Y), W.n_rows
         rows = np.repeat(np.arange(n), np.diff(indptr))

@@ -12,6 +12,7 @@ from manifoldry.exceptions import LongFitWarning, warn
 from manifoldry.iterative.forecast import Forecast, duration
 from manifoldry.iterative.resume import Resumable, ResumableSearches
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Step, trace_array
+from manifoldry.util.arrays import read_only, to_numpy
 from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.threads import thread_count
 from manifoldry.util.typing import Array
@@ -147,6 +148,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         function = self.callback.function if step.iteration % self.callback.every == 0 else None
         if self.sklearn_callback is None and function is None:
             return
+        Y = read_only(to_numpy(Y))  # a copy, if it is in the memory of a device
         iterate = Iterate(Y if self.view is None else self.view(Y), step)
         stop = self.sklearn_callback(iterate) if self.sklearn_callback else False
         if function is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry.device import using_device
 from manifoldry.neighbors.base import (
     Edges,
     NeighborIndex,
@@ -27,6 +28,7 @@ from manifoldry.neighbors.distances import (
     pair_distances,
     squared_norms,
 )
+from manifoldry.neighbors.on_device import DeviceSearch, device_search, frame_of
 from manifoldry.neighbors.products import (
     Visit,
     nearest_by_products,
@@ -79,10 +81,32 @@ class BruteIndex(PointIndex):
 
     @cached_property
     def _frame(self) -> Frame:
-        return Frame.of(self.X, robust=True)
+        return frame_of(self.X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        return self._nearest(X, k)
+        search = device_search(self.X, X, lambda: self._frame)
+        return self._nearest(X, k) if search is None else self._nearest_by(search, X, k, None)
+
+    def nearest_excluding(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
+        search = device_search(self.X, X, lambda: self._frame)
+        if search is None:
+            return super().nearest_excluding(X, k, itself)
+        return self._nearest_by(search, X, k, itself if (itself >= 0).any() else None)
+
+    def _nearest_by(
+        self, search: DeviceSearch, X: Matrix, k: int, own: IntArray | None
+    ) -> tuple[IntArray, Array]:
+        """The k nearest references except `own`, found on a device."""
+        if X is not self.X:
+            self._frame.check(X)
+        found = search.nearest(X, k, own)
+        indices, distances, uncertain = search.download(found)
+        if len(uncertain):
+            itself = np.full(len(indices), -1) if own is None else own
+            with using_device("cpu"):
+                again = super().nearest_excluding(X[uncertain], k, itself[uncertain])
+            indices[uncertain], distances[uncertain] = again
+        return indices, distances
 
     def _nearest(self, X: Matrix, k: int, visit: Visit | None = None) -> tuple[IntArray, Array]:
         """The k nearest references; `visit` sees the products if they are in single precision."""
@@ -198,7 +222,8 @@ class BruteIndex(PointIndex):
     def nearest_and_within(
         self, X: Matrix, k: int, itself: IntArray, radii: Array
     ) -> tuple[tuple[IntArray, Array], Edges]:
-        if X is self.X or not self._is_large(X):
+        on_device = device_search(self.X, X, lambda: self._frame) is not None
+        if X is self.X or on_device or not self._is_large(X):
             return super().nearest_and_within(X, k, itself, radii)
         radii, found = np.atleast_2d(radii), []
         queries = _Queries(X, self._frame, slice(0, 0), large=True)
@@ -216,6 +241,10 @@ class BruteIndex(PointIndex):
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.asarray(radius, dtype=np.float64)
+        search = device_search(self.X, X, lambda: self._frame)
+        if search is not None:
+            self._frame.check(X)
+            return gather(search.within(X, radii), X.shape[0])
         found = ((i, j, distances) for _, i, j, distances in self.pairs(X, radii))
         return gather(found, X.shape[0])
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import Device, current_device
 from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.base import (
     SLACK,
@@ -90,6 +91,7 @@ def choose_index(
     *,
     tree_features: int = 12,
     exact_work: float = 1e11,
+    device_work: float = 1e15,
 ) -> NeighborIndex:
     """Return the index for `X` and `metric`; its attribute ``reason`` explains the choice.
 
@@ -113,6 +115,9 @@ def choose_index(
         Number of features up to which a k-d tree is used.
     exact_work : float, default=1e11
         Number of pairs times features above which ``"auto"`` is approximate.
+    device_work : float, default=1e15
+        The same on a device, which takes about five seconds for it; above, the search is
+        approximate, and runs on the CPU.
 
     Returns
     -------
@@ -138,6 +143,10 @@ def choose_index(
     params = metric_params or {}
     p = _norm(metric, params)
     n_features = X.shape[1]
+    if (device := current_device()) is not None and search != "approximate":
+        on_device = _on_device(device, X, metric, p, params, device_work)
+        if on_device is not None:
+            return on_device
     if search == "approximate":
         _check_approximate(X, metric, p, params)
     elif p is not None and n_features <= tree_features and not sparse.issparse(X):
@@ -155,6 +164,25 @@ def choose_index(
     check_takes_sparse(metric, X)
     reason = f"all distances in blocks: metric={metric!r} has no faster search"
     return GeneralIndex(X, metric, reason, params, n_jobs)
+
+
+def _on_device(
+    device: Device, X: Matrix, metric: Any, p: float | None, params: dict[str, Any], most: float
+) -> NeighborIndex | None:
+    """The index that searches on a device; None for data and metrics that only the CPU takes."""
+    cosine = _is(metric, "cosine") and not params
+    work = float(X.shape[0]) ** 2 * X.shape[1]
+    if sparse.issparse(X):
+        why = "the data are sparse; pass X.toarray()"
+    elif not (p == 2 or cosine):
+        why = f"metric={metric!r} is neither euclidean nor cosine"
+    elif work > most:
+        why = f"{work:.0e} products take long, and the approximate search has no path on a device"
+    else:
+        reason = f"all pairs on {device.description}"
+        return CosineIndex.of(X, reason) if cosine else BruteIndex(X, reason)
+    device.runs_on_host("the neighbor search", why)
+    return None
 
 
 def _check_approximate(X: Matrix, metric: Any, p: float | None, params: dict[str, Any]) -> None:

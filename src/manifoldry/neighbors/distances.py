@@ -57,6 +57,13 @@ class Frame:
             total = scale * sum(
                 np.divide(X[rows], scale, dtype=np.float64).sum(axis=0) for rows in blocks
             )
+        return cls.of_statistics(X, total, low, high, robust=robust)
+
+    @classmethod
+    def of_statistics(
+        cls, X: Array, total: Array, low: Array, high: Array, *, robust: bool = False
+    ) -> "Frame":
+        """The frame of `X`, given the sum and the extremes of each feature."""
         origin = total / X.shape[0]
         if robust:
             origin = np.clip(origin, *_usual_range(X)).astype(X.dtype).astype(np.float64)
@@ -85,20 +92,24 @@ class Frame:
 
     def apply(self, X: Matrix) -> Matrix:
         """Coordinates of `X` in this frame, in double precision."""
-        largest = largest_modulus(X)
-        if largest / self.unit > _MAX_MAGNITUDE:
-            raise ValueError(
-                f"X has values up to {largest:.0e}, but the training data only up to about "
-                f"{self.unit:.0e}, so distances overflow; check the units of X"
-            )
+        self.check(X)
         if sparse.issparse(X) and not self.origin.any():
             return X.astype(np.float64) * (1.0 / self.unit)
         centered = (X.toarray() if sparse.issparse(X) else X) - self.origin
         centered /= self.unit
         return centered
 
+    def check(self, X: Matrix) -> None:
+        """Raise ValueError if squares of `X` in this frame would overflow."""
+        largest = largest_modulus(X)
+        if largest / self.unit > _MAX_MAGNITUDE:
+            raise ValueError(
+                f"X has values up to {largest:.0e}, but the training data only up to about "
+                f"{self.unit:.0e}, so distances overflow; check the units of X"
+            )
+
     @property
-    def _single(self) -> bool:
+    def is_single(self) -> bool:
         """Whether the origin and the unit are numbers of single precision."""
         if not 1 / _SAFE_SINGLE < self.unit < _SAFE_SINGLE:
             return False
@@ -106,7 +117,7 @@ class Frame:
 
     def apply_single(self, X: Array) -> Array:
         """The same rounded to single precision, without conversions if that is the type of `X`."""
-        if X.dtype != np.float32 or not self._single or largest_modulus(X) > _SAFE_SINGLE:
+        if X.dtype != np.float32 or not self.is_single or largest_modulus(X) > _SAFE_SINGLE:
             return np.asarray(self.apply(X), dtype=np.float32)
         centered = X - self.origin.astype(np.float32)
         centered *= np.float32(1 / self.unit)  # a power of two

@@ -2,9 +2,12 @@
 
 from abc import ABC, abstractmethod
 
+from typing import ClassVar
+
 import numpy as np
 from scipy import sparse
 
+from manifoldry.util.arrays import as_array
 from manifoldry.util.typing import Array, IntArray
 
 
@@ -54,6 +57,9 @@ class Objective(ABC):
 
     translation_invariant: bool = True
     """Whether translations of Y do not change E."""
+
+    any_namespace: ClassVar[bool] = False
+    """Whether it accepts embeddings of any array namespace, such as those on a GPU."""
 
     @property
     @abstractmethod
@@ -190,7 +196,7 @@ class Objective(ABC):
 
 def check_embedding(Y: Array, n: int) -> Array:
     """Return `Y` as an array of n rows, or raise a ValueError."""
-    Y = np.asarray(Y)
+    Y = as_array(Y)
     if Y.ndim != 2 or len(Y) != n:
         raise ValueError(f"the embedding has shape {Y.shape}; pass an array with {n} rows")
     return Y

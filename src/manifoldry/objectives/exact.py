@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import device_of
+from manifoldry.objectives import on_device
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
@@ -86,6 +88,29 @@ class StudentAttraction:
     @cached_property
     def _double(self) -> LocalMatrix:
         return LocalMatrix.of(self.W)
+
+
+@dataclass(frozen=True, eq=False)
+class AttractionAnywhere:
+    """Attraction that is computed where the embedding is."""
+
+    exact: "Exact"
+    kernel: Kernel
+    W: sparse.csr_array
+
+    def __call__(self, Y: Array) -> Attraction:
+        device = device_of(Y)
+        if device is None:
+            return self._on_cpu(Y)
+        return self._on_device(device, Y)
+
+    @cached_property
+    def _on_cpu(self) -> Callable[[Array], Attraction]:
+        return self.exact.attraction_on_cpu(self.kernel, self.W)
+
+    @cached_property
+    def _on_device(self) -> on_device.DeviceAttraction:
+        return on_device.DeviceAttraction(self.kernel, self.W)
 
 
 def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums:
@@ -168,16 +193,45 @@ class Exact(PairSums):
     edge_block: int = 2**16
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
+        device = device_of(Y)
         if sparse.issparse(weights):
+            if device is not None:
+                return on_device.edge_sums(device, kernel, Y, weights)
             return edge_sums(kernel, Y, weights, self.edge_block)
+        if device is not None:
+            return Sums(*on_device.all_pairs(device, kernel, Y, weights, 1))
         return Sums(*self._all_pairs(kernel, Y, weights, 1))
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
+        device = device_of(Y)
         if sparse.issparse(weights):
+            if device is not None:
+                return on_device.edge_moments(device, kernel, Y, weights)
             return edge_moments(kernel, Y, weights, self.edge_block)
+        if device is not None:
+            return on_device.all_pairs(device, kernel, Y, weights, 2)[1]
         return self._all_pairs(kernel, Y, weights, 2)[1]
 
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
+        return AttractionAnywhere(self, kernel, W)
+
+    def attraction_on_cpu(
+        self, kernel: Kernel, W: sparse.csr_array
+    ) -> Callable[[Array], Attraction]:
+        """Return the attraction as a function of an embedding in the memory of the host.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        W : sparse array of shape (n, n)
+            The weights.
+
+        Returns
+        -------
+        callable
+            Returns the value and the derivatives at an embedding.
+        """
         if kernel.quadratic:
             L = kernel.derivative_at_zero * graph_laplacian(W)
             return QuadraticAttraction(LocalMatrix.of(L))

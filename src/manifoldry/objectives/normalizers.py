@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion, as_repulsion
+from manifoldry.util.arrays import as_array, namespace, to_numpy
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -26,16 +27,17 @@ class NormalizerValue:
     @property
     def rates(self) -> Array | float:
         """∂R/∂mᵢ, zero for the points in `underflowed`, which are added separately."""
-        if np.ndim(self.log_rates) == 0:
+        if isinstance(self.log_rates, float):
             return float(np.exp(self.log_rates))
-        near = np.array(self.log_rates)
-        near[self.underflowed] = -np.inf
+        near = self.log_rates.copy()
+        if len(self.underflowed):
+            near[self.underflowed] = -np.inf
         return np.exp(near)
 
     def symmetric_sum(self, unweighted: Array, weighted: Callable[[Array], Array]) -> Array:
         """Σⱼ (rᵢ + rⱼ)·(…) from sums with unit weights and, if rates differ, with weights rⱼ."""
         rates = self.rates
-        if not isinstance(rates, np.ndarray):
+        if isinstance(rates, float):
             return 2 * rates * unweighted
         return rates[:, None] * unweighted + weighted(rates)
 
@@ -224,9 +226,9 @@ class Joint(Normalizer):
         total = float(kernel_sums.sum())
         if not total < self.underflow:
             return NormalizerValue(float(np.log(total)), -float(np.log(total)))
-        rows = np.arange(len(kernel_sums))
-        value = float(logsumexp(log_kernel_sums(rows)))
-        return NormalizerValue(value, np.full(len(kernel_sums), -value), rows)
+        rows = namespace(kernel_sums).arange(len(kernel_sums))
+        value = float(logsumexp(to_numpy(log_kernel_sums(rows))))
+        return NormalizerValue(value, np.full_like(kernel_sums, -value), rows)
 
     def row(
         self, log_sum: Array, affinity: Array, n: int, normalizer_value: float, log_factor: Array
@@ -294,11 +296,12 @@ class PerPoint(Normalizer):
         log_kernel_sums: Callable[[IntArray], Array],
         resolution: float = 0.0,
     ) -> NormalizerValue:
-        kernel_sums = np.asarray(kernel_sums) + self.self_weight
+        kernel_sums = as_array(kernel_sums) + self.self_weight
         smallest = max(self.underflow, resolution)
         underflowed = np.flatnonzero(kernel_sums < smallest)
         log_sums = np.log(np.maximum(kernel_sums, smallest))
-        log_sums[underflowed] = log_kernel_sums(underflowed)
+        if len(underflowed):
+            log_sums[underflowed] = log_kernel_sums(underflowed)
         fraction = self._point_weight(len(log_sums))
         value = fraction * float(log_sums.sum())
         return NormalizerValue(value, np.log(fraction) - log_sums, underflowed)

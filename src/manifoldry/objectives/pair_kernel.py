@@ -219,7 +219,7 @@ class StudentKernel(Kernel):
         return (weights if factor == 1 else weights * factor) / self._base(D)
 
     def __call__(self, D: Array) -> Array:
-        return np.asarray(self._base(D) ** -self.power)
+        return self._base(D) ** -self.power
 
     def _base(self, D: Array) -> Array:
         """1 + d²/α; the division is skipped for α = 1."""
@@ -284,7 +284,7 @@ class ComplementKernel(Kernel):
         """q/ψ (one where both are zero) and 1 − q, with q = κ/(1 + ε)."""
         q = self.kernel(D) / (1 + self.epsilon)
         psi = -np.log1p(-q)
-        return np.divide(q, psi, out=np.ones_like(q), where=psi > 0), 1 - q
+        return np.where(psi > 0, q / np.where(psi > 0, psi, 1), 1), 1 - q
 
 
 class KernelConstants(NamedTuple):

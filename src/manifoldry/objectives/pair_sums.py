@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
+from manifoldry.device import device_of
 from manifoldry.objectives.pair_kernel import Kernel
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
@@ -201,6 +202,9 @@ class PairSums(ABC):
         array of shape (n_rows,)
             Logarithms of the sums.
         """
+        device = device_of(Y)
+        if device is not None:  # rare: the embedding has just been scaled far up
+            return device.array(self.log_kernel_sums(kernel, device.host(Y), device.host(rows)))
         log_kernel_sums = np.empty(len(rows))
         for block in row_blocks(len(rows), 4 * Y.size):
             logs, _ = _log_terms(kernel, Y, rows[block])
@@ -228,6 +232,10 @@ class PairSums(ABC):
         array of shape (n, d)
             The forces.
         """
+        device = device_of(Y)
+        if device is not None:
+            parts = map(device.host, (Y, rows, log_rates))
+            return device.array(self.underflowed_force(kernel, *parts))
         force = np.zeros(Y.shape)
         for block in row_blocks(len(rows), 4 * Y.size):
             some = rows[block]
@@ -258,6 +266,10 @@ class PairSums(ABC):
         array of shape (n, d)
             The moments.
         """
+        device = device_of(Y)
+        if device is not None:
+            parts = map(device.host, (Y, rows, log_rates))
+            return device.array(self.underflowed_moments(kernel, *parts))
         moments = np.zeros(Y.shape)
         for block in row_blocks(len(rows), 4 * Y.size):
             some = rows[block]

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import on_current_device
 from manifoldry.objectives.base import Objective, check_embedding
 from manifoldry.objectives.fastest import default_pair_sums
 from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTerm
@@ -17,6 +18,7 @@ from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import entries, pair_weights, with_values
+from manifoldry.util.arrays import as_array, like
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
@@ -174,6 +176,8 @@ class Pairwise(Objective):
     constant: float = 0.0
     pair_sums: PairSums = field(default_factory=lambda: default_pair_sums())
 
+    any_namespace = True
+
     def __post_init__(self) -> None:
         check_nonnegative("weight", self.weight)
         check_positive("exaggeration", self.exaggeration)
@@ -282,28 +286,29 @@ class Pairwise(Objective):
         Pairwise
             The copy.
         """
-        return replace(
-            self,
-            normalizer=self.normalizer.without_cache(),
-            pair_sums=self.pair_sums.without_cache(),
-        )
+        other = copy(self)  # not `replace`, which would check the affinity again
+        for name in ("_attraction_at", "attraction", "repulsion"):
+            vars(other).pop(name, None)
+        for name in ("normalizer", "pair_sums"):
+            object.__setattr__(other, name, getattr(self, name).without_cache())
+        return other
 
     def value(self, Y: Array) -> float:
-        Y = self._centered(Y)
+        Y = self._centered(on_current_device(Y))
         return self._total(self._attraction_at(Y), self._normalizer_value(Y, self._sums(Y)))
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        Y = self._centered(Y)
+        given, Y = Y, self._centered(on_current_device(Y))
         attraction, sums = self._attraction_at(Y), self._sums(Y)
         R = self._normalizer_value(Y, sums)
         repulsion = R.symmetric_sum(sums.force, lambda rates: self._sums(Y, rates).force)
         if len(R.underflowed):
-            rates = np.asarray(R.log_rates)
+            rates = as_array(R.log_rates)
             repulsion = repulsion + self.pair_sums.underflowed_force(
                 self.repulsion_kernel, Y, R.underflowed, rates
             )
         G = 4 * self.exaggeration * attraction.force - 2 * self.weight * repulsion
-        return self._total(attraction, R), G.astype(Y.dtype, copy=False)
+        return self._total(attraction, R), like(G.astype(Y.dtype, copy=False), as_array(given))
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Return the non-negative terms of the diagonal of the Hessian.
@@ -321,17 +326,17 @@ class Pairwise(Objective):
         array of shape (n, d)
             The curvature of every coordinate.
         """
-        Y = self._centered(Y)
+        given, Y = Y, self._centered(on_current_device(Y))
         R = self._normalizer_value(Y, self._sums(Y))
         moments = R.symmetric_sum(self._moments(Y), partial(self._moments, Y))
         if len(R.underflowed):
-            rates = np.asarray(R.log_rates)
+            rates = as_array(R.log_rates)
             moments = moments + self.pair_sums.underflowed_moments(
                 self.repulsion_kernel, Y, R.underflowed, rates
             )
         degree = self.exaggeration * self._attraction_at(Y).degree
         h = 4 * degree[:, None] + 4 * self.weight * moments
-        return h.astype(Y.dtype, copy=False)
+        return like(h.astype(Y.dtype, copy=False), as_array(given))
 
     def for_new_points(self, Y: Array) -> NewPointTerms:
         """Return the objective of a new point, with the training embedding held fixed.
@@ -348,7 +353,7 @@ class Pairwise(Objective):
         NewPointTerms
             The objective.
         """
-        Y = self._centered(np.asarray(Y, dtype=np.float64))
+        Y = self._centered(on_current_device(np.asarray(Y, dtype=np.float64)))
         R = (
             self._normalizer_value(Y, self._sums(Y)).value
             if self.normalizer.depends_on_training_value
@@ -430,7 +435,7 @@ class Pairwise(Objective):
 
     def _total(self, attraction: Attraction, R: NormalizerValue) -> float:
         attracted = self.exaggeration * attraction.value
-        return self.constant + attracted + self.weight * R.value
+        return float(self.constant + attracted + self.weight * R.value)
 
     @cached_property
     def _attraction_at(self) -> Callable[[Array], Attraction]:
@@ -455,6 +460,8 @@ class Pairwise(Objective):
         """Kernel sums and forces of ψ; `point_weights` require uniform weights of pairs."""
         weights = self.repulsion.matrix if point_weights is None else point_weights
         sums, scale = self.pair_sums.sums(self.repulsion_kernel, Y, weights), self.repulsion.scale
+        if scale == 1:
+            return sums
         return Sums(scale * sums.kernel_sums, scale * sums.force, scale * sums.resolution)
 
     def _moments(self, Y: Array, point_weights: Array | None = None) -> Array:

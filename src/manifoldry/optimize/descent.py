@@ -9,6 +9,7 @@ from functools import partial
 from math import nan
 from typing import Any, ClassVar, NamedTuple, Self
 
+from manifoldry.device import current_device, device_of
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import Filter, FilterOperator, Identity, Progress
 from manifoldry.optimize.optimizer import (
@@ -29,6 +30,9 @@ from manifoldry.util.arrays import (
     double,
     is_floating,
     largest,
+    like,
+    like_if_array,
+    on_cpu_if_array,
     read_only,
 )
 from manifoldry.util.checks import check_instance
@@ -117,12 +121,13 @@ class Descent(Optimizer):
         callback: StepCallback | None,
         state: SearchState | None = None,
     ) -> Solution:
+        given, Y = Y, placed_for(objective, Y)
         record = _SearchRecord(Evaluator(objective), Y, callback, self.returns_best)
         try:
             status = self._descend(objective, Y, record, state)
         except KeyboardInterrupt:
-            return record.solution(Status(False, "interrupted"), interrupted=True)
-        return record.solution(status)
+            return record.solution(Status(False, "interrupted"), given, interrupted=True)
+        return record.solution(status, given)
 
     @property
     def expected_steps(self) -> int:
@@ -155,6 +160,7 @@ class Descent(Optimizer):
             record.parts = _SearchParts(filter, stepper, check)
             record.add(point, 0.0)
         else:
+            state = {name: like_if_array(part, Y) for name, part in state.items()}
             point = Point(Y, float(state["value"]), state["G"])
             check = self.stopping.start(point)
             record.parts = _SearchParts(filter, stepper, check)
@@ -213,7 +219,8 @@ class _SearchRecord:
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
         self.trace.append(step)
         if self.callback is not None:
-            self.callback(Iterate(read_only(point.Y), step, partial(self._saved_state, point)))
+            saved_state = partial(self._saved_state, point)
+            self.callback(Iterate(read_only(point.Y), step, saved_state))
 
     def _saved_state(self, point: Point) -> SearchState | None:
         parts = self.parts.saved_state()
@@ -227,7 +234,7 @@ class _SearchRecord:
             "n_evaluations": self.evaluator.count,
         }
         best = {} if self.Y is point.Y else {"best_Y": self.Y, "best_value": self.value}
-        return own | best | parts
+        return {name: on_cpu_if_array(part) for name, part in (own | best | parts).items()}
 
     def restore(self, state: SearchState) -> None:
         """Continue from a saved state."""
@@ -237,9 +244,10 @@ class _SearchRecord:
         self.evaluator.count = int(state["n_evaluations"])
         self.parts.restore(state)
 
-    def solution(self, status: Status, interrupted: bool = False) -> Solution:
+    def solution(self, status: Status, given: Array, interrupted: bool = False) -> Solution:
+        """The result, in the memory where the start was given."""
         return Solution(
-            copied(self.Y),
+            copied(like(self.Y, given)),
             self.value,
             *status,
             self.trace,
@@ -266,6 +274,17 @@ def checked_start(objective: Objective, Y: Array) -> Array:
     if not all_finite(Y):
         raise ValueError("the start contains NaN or infinity; pass finite coordinates")
     return Y
+
+
+def placed_for(objective: Objective, Y: Array) -> Array:
+    """The start in the memory of the current device, if there is one and the objective allows it."""
+    device = current_device()
+    if device is None or device_of(Y) is not None:
+        return Y
+    if not objective.any_namespace:
+        device.runs_on_host(f"the search for {type(objective).__name__}", "it takes numpy arrays")
+        return Y
+    return device.array(Y, keep=False)
 
 
 def _first_point(evaluator: Evaluator, Y: Array) -> Point:

@@ -55,6 +55,16 @@ def like(X: Any, Y: Array) -> Array:
     return namespace(Y).asarray(to_numpy(X))
 
 
+def like_if_array(value: Any, Y: Array) -> Any:
+    """Convert an array to the namespace of `Y`; other values are returned as they are."""
+    return like(value, Y) if getattr(value, "ndim", 0) > 0 else value
+
+
+def on_cpu_if_array(value: Any) -> Any:
+    """Convert an array of any namespace to numpy; other values are returned as they are."""
+    return to_numpy(value) if getattr(value, "ndim", 0) > 0 else value
+
+
 def cast(Y: Any, dtype: Any) -> Array:
     """Convert `Y` to another dtype, without a copy if it has that dtype.
 

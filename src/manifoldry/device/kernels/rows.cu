@@ -1,0 +1,67 @@
+// Sparse matrices times a few columns, and the bandwidths of rows.
+
+// A warp for a row and a column at a time: for few columns, whose entries it gathers.
+template <class Real>
+__global__ void product_few(const long long *indptr, const int *indices, const Real *data,
+                            const Real *X, int n, int m, Real *out) {
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (i >= n) return;
+  for (int c = 0; c < m; ++c) {
+    double total = 0;
+    for (long long e = indptr[i] + lane; e < indptr[i + 1]; e += 32)
+      total += (double)(data[e] * X[(long long)indices[e] * m + c]);
+    for (int offset = 16; offset; offset /= 2)
+      total += __shfl_down_sync(0xffffffff, total, offset);
+    if (lane == 0) out[(long long)i * m + c] = (Real)total;
+  }
+}
+
+// A warp for a row, a lane for each of up to 32 columns, which are next to each other in memory.
+template <class Real>
+__global__ void product_many(const long long *indptr, const int *indices, const Real *data,
+                             const Real *X, int n, int m, Real *out) {
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) / 32, c = blockIdx.y * 32 + threadIdx.x % 32;
+  if (i >= n || c >= m) return;
+  Real total = 0;
+  for (long long e = indptr[i]; e < indptr[i + 1]; ++e)
+    total += data[e] * X[(long long)indices[e] * m + c];
+  out[(long long)i * m + c] = total;
+}
+
+__device__ __forceinline__ double add_all(double value) {
+  for (int offset = 16; offset; offset /= 2) value += __shfl_xor_sync(0xffffffff, value, offset);
+  return value;
+}
+
+// The α at which the entropy of the weights exp(−eᵅ·t) of a row is `target`, a warp for a row.
+// Newton's method, or bisection where it leaves the bracket; the entropy decreases with α.
+__global__ void log_precisions(const double *t, int n, int k, int rank, double target, int steps,
+                               double *out) {
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (i >= n) return;
+  const double *row = t + (long long)i * k;
+  double low = -700, high = 700, alpha = 1 - log(row[rank]);
+  for (int step = 0; step < steps; ++step) {
+    double beta = exp(alpha), Z = 0, first = 0, second = 0;
+    for (int j = lane; j < k; j += 32) {
+      double u = fmin(beta * row[j], 750.0), w = exp(-u);
+      Z += w;
+      first += w * u;
+      second += w * u * u;
+    }
+    Z = add_all(Z);
+    first = add_all(first) / Z;
+    second = add_all(second) / Z;
+    double residual = first + log(Z) - target, variance = second - first * first;
+    if (residual > 0)
+      low = alpha;
+    else
+      high = alpha;
+    double next = alpha + residual / variance;  // the derivative of the entropy is −variance
+    if (!(next > low && next < high)) next = (low + high) / 2;
+    bool done = fabs(next - alpha) <= 1e-14 * fmax(1.0, fabs(alpha)) || fabs(residual) < 1e-14;
+    alpha = next;
+    if (done) break;
+  }
+  if (lane == 0) out[i] = alpha;
+}
