@@ -34,7 +34,7 @@ def log_precisions(device: CudaDevice, t: Array, perplexity: float, max_steps: i
     n, k = t.shape
     out, rank = device.xp.empty(n, dtype=float), int(np.ceil(perplexity)) - 1
     sizes = np.int32(n), np.int32(k), np.int32(rank), np.float64(np.log(perplexity))
-    arguments = device.xp.ascontiguousarray(t, dtype=float), *sizes, np.int32(max_steps), out
-    kernel = device.kernel(_FILE, "log_precisions")
-    kernel(*grid(32 * n), arguments)
+    columns = device.xp.ascontiguousarray(t.T, dtype=float)  # threads read neighboring entries
+    arguments = columns, *sizes, np.int32(max_steps), out
+    device.kernel(_FILE, "log_precisions")(*grid(n), arguments)
     return out

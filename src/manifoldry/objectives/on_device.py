@@ -8,28 +8,20 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
-from manifoldry.device.base import KernelShape, Rows
+from manifoldry.device.base import Rows
 from manifoldry.objectives.factored_weights import FactoredWeights
+from manifoldry.objectives.kernel_shape import kernel_shape
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
     GaussianKernel,
     Kernel,
     StudentKernel,
-    kernel_constants,
 )
 from manifoldry.objectives.pair_sums import Attraction, Sums
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks
 
 _BLOCK = 2**26  # pairs that are in memory at a time, where no kernel is written for them
-
-
-def kernel_shape(kernel: Kernel) -> KernelShape | None:
-    """The constants of a kernel for which devices have compiled sums, else None."""
-    constants = kernel_constants(kernel)
-    if constants is None or constants.rate is None:
-        return None if constants is None else KernelShape()
-    return KernelShape(constants.rate, 1.0 if constants.power is None else constants.power)
 
 
 def all_pairs(

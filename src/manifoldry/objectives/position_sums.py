@@ -7,10 +7,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry.device import Device, current_device
+from manifoldry.device.base import KernelShape
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.interpolated_sum import InterpolatedSum
+from manifoldry.objectives.kernel_shape import kernel_shape
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
     Kernel,
@@ -109,6 +112,9 @@ class ExactPositionSums(PositionSums):
         if isinstance(weights, FactoredWeights):
             return self._with_factors(Z, weights, np.arange(len(Z)) if rows is None else rows)
         nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
+        device, shape = current_device(), kernel_shape(self.kernel)
+        if device is not None and shape is not None and Z.shape[1] <= MAX_COMPILED_DIMENSION:
+            return self._on_device(device, shape, Z, nearest, weights, rows)
         constants = self._constants if len(Z) * len(self.Y) > self.compile_pairs else None
         if constants is not None:
             return self._compiled(constants, Z, nearest, weights, rows)
@@ -120,6 +126,24 @@ class ExactPositionSums(PositionSums):
         blocks = row_blocks(len(Z), min(len(self.Y), self.columns), self.cached)
         parts = map_threads(part, blocks)
         return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _on_device(
+        self,
+        device: Device,
+        shape: KernelShape,
+        Z: Array,
+        nearest: Array,
+        weights: Array | None,
+        rows: IntArray | None,
+    ) -> LogSums:
+        least = self.kernel.phi(nearest)
+        a = None if weights is None else device.array(weights)
+        if a is not None and rows is not None:
+            a = a[device.array(rows)]
+        parts = device.position_sums(
+            device.array(Z, keep=False), device.array(self.Y), device.array(least, keep=False), a, shape
+        )
+        return log_sums(*map(device.host, parts), least)
 
     def _with_factors(self, Z: Array, weights: FactoredWeights, rows: IntArray) -> LogSums:
         """Sums with weights that are computed for some positions at a time."""

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import Device, current_device
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.weights import strongest_edges
+from manifoldry.objectives.weights import strongest_edges, with_values
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.optimize.filter import Filter, FilterOperator, Jacobi
-from manifoldry.util.arrays import centered, on_host
+from manifoldry.util.arrays import cast, centered, double, like, on_host
+from manifoldry.optimize.inverse_on_device import ShiftedLaplacian, invert
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
 
@@ -63,8 +65,16 @@ class SpectralDirection(Filter):
         check_positive("shift", self.shift)
 
     def operator_for(self, objective: Objective) -> FilterOperator:
+        device = current_device() if objective.any_namespace else None
+        if device is not None:
+            return self._operator_on(device, objective)
         A, unit = self._matrix(objective)
         return _InverseOperator(self.inverse.invert(A), 4 * unit)
+
+    def _operator_on(self, device: Device, objective: Objective) -> FilterOperator:
+        W, unit = self._weights(objective)
+        inverse = invert(ShiftedLaplacian(device, W, self.shift), self.inverse)
+        return _InverseOnDevice(device, inverse, 4 * unit)
 
     def well_conditioned(self, objective: Objective) -> bool:
         """Return whether conjugate gradients would solve systems with the matrix quickly.
@@ -84,13 +94,17 @@ class SpectralDirection(Filter):
 
     def _matrix(self, objective: Objective) -> tuple[sparse.csr_array, float]:
         """The matrix to invert, and its unit."""
+        W, unit = self._weights(objective)
+        L = sparse.diags_array(W.sum(axis=1)) - W
+        return sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0])), unit
+
+    def _weights(self, objective: Objective) -> tuple[sparse.csr_array, float]:
+        """The weights of the Laplacian, divided by their unit, which is the mean degree."""
         W = sparse.csr_array(objective.attraction, dtype=np.float64)
         if self.n_neighbors is not None:
             W = strongest_edges(W, self.n_neighbors)
-        degree = np.asarray(W.sum(axis=1)).ravel()
-        unit = float(degree.mean()) or 1.0  # makes the matrix independent of the scale of W
-        L = sparse.diags_array(degree / unit) - W / unit
-        return sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0])), unit
+        unit = float(W.sum()) / W.shape[0] or 1.0
+        return with_values(W, W.data / unit), unit
 
     def cached(self) -> Filter:
         return _CachedFilter(self)
@@ -136,3 +150,15 @@ class _InverseOperator(FilterOperator):
     def _solved(self, G: Array) -> Array:
         # The constant vector is an eigenvector; its component of the gradient is rounding error.
         return centered(self._inverse.solve(centered(G)) / self._unit)
+
+
+class _InverseOnDevice(_InverseOperator):
+    """The same on a device, for gradients that are there or on the host."""
+
+    def __init__(self, device: Device, inverse: DefiniteInverse, unit: float) -> None:
+        super().__init__(inverse, unit)
+        self._device = device
+
+    def apply(self, G: Array, Y: Array) -> Array:
+        solved = self._solved(double(self._device.array(G, keep=False)))
+        return like(cast(solved, G.dtype), G)

@@ -7,13 +7,13 @@
 constexpr int THREADS = 128, ROWS = 4, TILE = 256;
 
 struct Gaussian {
-  static constexpr bool gaussian = true;
+  static constexpr bool gaussian = true, needs_power = false;
 };
 struct Cauchy {  // Student's kernel with one degree of freedom
-  static constexpr bool gaussian = false;
+  static constexpr bool gaussian = false, needs_power = false;
 };
 struct Student {
-  static constexpr bool gaussian = false;
+  static constexpr bool gaussian = false, needs_power = true;
 };
 
 // The kernel at a squared distance times scale, and the factor of the moments.
@@ -24,11 +24,7 @@ __device__ __forceinline__ void evaluate(float D, float scale, float power, floa
     M = K;
   } else {
     float inverse = __fdividef(1.0f, fmaf(scale, D, 1.0f));
-    if constexpr (__is_same(Kernel, Cauchy)) {
-      K = inverse;
-    } else {
-      K = exp2f(power * __log2f(inverse));
-    }
+    K = Kernel::needs_power ? exp2f(power * __log2f(inverse)) : inverse;
     M = K * inverse;
     if constexpr (ORDER == 2) M *= inverse;
   }

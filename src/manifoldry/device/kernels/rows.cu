@@ -28,30 +28,24 @@ __global__ void product_many(const long long *indptr, const int *indices, const 
   out[(long long)i * m + c] = total;
 }
 
-__device__ __forceinline__ double add_all(double value) {
-  for (int offset = 16; offset; offset /= 2) value += __shfl_xor_sync(0xffffffff, value, offset);
-  return value;
-}
-
-// The α at which the entropy of the weights exp(−eᵅ·t) of a row is `target`, a warp for a row.
-// Newton's method, or bisection where it leaves the bracket; the entropy decreases with α.
+// The α at which the entropy of the weights exp(−eᵅ·t) of a row is `target`, a thread for a row; the
+// rows are the columns of t. Newton's method, or bisection where it leaves the bracket: the entropy
+// decreases with α.
 __global__ void log_precisions(const double *t, int n, int k, int rank, double target, int steps,
                                double *out) {
-  int i = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
-  const double *row = t + (long long)i * k;
-  double low = -700, high = 700, alpha = 1 - log(row[rank]);
+  double low = -700, high = 700, alpha = 1 - log(t[(long long)rank * n + i]);
   for (int step = 0; step < steps; ++step) {
     double beta = exp(alpha), Z = 0, first = 0, second = 0;
-    for (int j = lane; j < k; j += 32) {
-      double u = fmin(beta * row[j], 750.0), w = exp(-u);
+    for (int j = 0; j < k; ++j) {
+      double u = fmin(beta * t[(long long)j * n + i], 750.0), w = exp(-u);
       Z += w;
       first += w * u;
       second += w * u * u;
     }
-    Z = add_all(Z);
-    first = add_all(first) / Z;
-    second = add_all(second) / Z;
+    first /= Z;
+    second /= Z;
     double residual = first + log(Z) - target, variance = second - first * first;
     if (residual > 0)
       low = alpha;
@@ -63,5 +57,5 @@ __global__ void log_precisions(const double *t, int n, int k, int rank, double t
     alpha = next;
     if (done) break;
   }
-  if (lane == 0) out[i] = alpha;
+  out[i] = alpha;
 }
