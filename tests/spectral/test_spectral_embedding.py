@@ -30,8 +30,8 @@ def test_signature_is_scikit_learns():
         inspect.signature(cls.__init__).parameters
         for cls in (SpectralEmbedding, manifold.SpectralEmbedding)
     )
-    assert list(ours) == list(theirs)
-    assert [p.default for p in ours.values()] == [p.default for p in theirs.values()]
+    assert list(ours) == [*theirs, "device"]
+    assert [p.default for p in ours.values()] == [*(p.default for p in theirs.values()), None]
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 8, 15])

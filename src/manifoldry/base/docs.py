@@ -106,6 +106,11 @@ random_state : int, RandomState, Generator or None, default=None
     "n_jobs": """\
 n_jobs : int, default=None
     Number of threads. None or -1 means one per core. BLAS threads are not affected.""",
+    "device": """\
+device : str or Device, default=None
+    Where to compute: ``"cuda"`` for a GPU, ``"cuda:1"`` for the second one, ``"cpu"``. None means
+    the device of :func:`~manifoldry.using_device`, else that in whose memory `X` is, else the CPU.
+    Fitted attributes are arrays of numpy in any case.""",
     "n_components_two": """\
 n_components : int, default=2
     Number of coordinates.""",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.dominant_points import warn_if_dominated
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
+from manifoldry.base.resources import resources
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import ManifoldryWarning, counting_rows, warn
@@ -33,7 +34,6 @@ from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
 from manifoldry.util.saved import restore_state, state_with_version
-from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import in_precision, read_array, streaming_blocks
 
@@ -111,7 +111,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         estimator
             The fitted estimator itself.
         """
-        with self._replacing_fit(), threads_allowed(getattr(self, "n_jobs", None)):
+        with self._replacing_fit(), resources(self):
             self._fit(X)
         return self
 
@@ -222,7 +222,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         {coordinates}
         """
         rows = self._read_new(X)
-        with threads_allowed(getattr(self, "n_jobs", None)):
+        with resources(self):
             distances = self._distance_from_data.of(rows) if return_distance else None
             self._distance_from_data.warn_if_far(rows, distances)
             placed = in_precision(self._transform_rows(rows), Points(rows).dtype)
@@ -248,7 +248,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             The distances, in double precision.
         """
         rows = self._read_new(X)
-        with threads_allowed(getattr(self, "n_jobs", None)):
+        with resources(self):
             return self._distance_from_data.of(rows)
 
     def _transform_rows(self, rows: Matrix) -> Array:

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.resources import resources
 from manifoldry.neighbors.distances import Frame
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
-from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import check_data, in_precision
 
@@ -42,7 +42,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         estimator
             The fitted estimator itself.
         """
-        with replacing_fit(self, _PRIVATE), threads_allowed(getattr(self, "n_jobs", None)):
+        with replacing_fit(self, _PRIVATE), resources(self):
             data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
             self._frame, self._dtype = Frame.of(data), data.dtype
             self._mixture = self._learn(data)
@@ -66,7 +66,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
             The logarithms of the density.
         """
         points = self._points(self._read(X))
-        with threads_allowed(getattr(self, "n_jobs", None)):
+        with resources(self):
             return np.asarray(self._mixture.log_density(points) + self._log_unit)
 
     def score(self, X: Any, y: Any = None) -> float:

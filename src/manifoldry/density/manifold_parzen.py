@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.density.base import DensityEstimator
 from manifoldry.density.leave_one_out import DensityTrial, WeightedPoints, candidate_noises, search
 from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, WindowMixture
 from manifoldry.density.windows import Windows, windows_around
+from manifoldry.device import Device
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.checks import as_generator, check_count, check_nonnegative, check_positive
@@ -21,6 +23,7 @@ from manifoldry.util.validation import plan_memory
 _RANGE = 1e100  # largest ratio of noise and data scale; its square must not overflow
 
 
+@shared_docs
 class ManifoldParzen(DensityEstimator):
     """Parzen density estimate with Gaussians elongated along the data.
 
@@ -50,6 +53,7 @@ class ManifoldParzen(DensityEstimator):
         0.001.
     n_jobs : int, default=None
         Number of threads of the neighbor search, by default one per core.
+    {device}
     options : ParzenOptions, default=None
         Parameter values to try, and sample sizes of the likelihood.
 
@@ -109,6 +113,7 @@ class ManifoldParzen(DensityEstimator):
         *,
         n_nearest: int | None = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
         options: ParzenOptions | None = None,
     ) -> None:
         self.n_components = n_components
@@ -116,6 +121,7 @@ class ManifoldParzen(DensityEstimator):
         self.noise = noise
         self.n_nearest = n_nearest
         self.n_jobs = n_jobs
+        self.device = device
         self.options = options
 
     def sample(

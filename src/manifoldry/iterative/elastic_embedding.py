@@ -10,6 +10,7 @@ from scipy import sparse
 from manifoldry.affinity.base import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning, warn
 from manifoldry.extension.affinity_rows import AffinityRows, KernelRows
 from manifoldry.extension.base import Inverse
@@ -110,6 +111,7 @@ class ElasticEmbedding(NeighborEmbedder):
     {verbose}
     {random_start}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -181,6 +183,7 @@ class ElasticEmbedding(NeighborEmbedder):
         verbose: bool = False,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
@@ -197,6 +200,7 @@ class ElasticEmbedding(NeighborEmbedder):
         self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     _named_extensions = ("kernel", "normalized")
     _named_inverses = ("regression", "elastic")

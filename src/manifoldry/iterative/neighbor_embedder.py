@@ -13,6 +13,7 @@ from manifoldry.affinity.entropic import Entropic, default_perplexity, neighbors
 from manifoldry.affinity.resolve import resolve_affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.extension.affinity_rows import AffinityRows, ProbabilityRows
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
@@ -103,6 +104,7 @@ class NeighborEmbedder(IterativeEmbedder):
     {verbose}
     {random_start}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -173,6 +175,7 @@ class NeighborEmbedder(IterativeEmbedder):
         verbose: bool = False,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
@@ -189,6 +192,7 @@ class NeighborEmbedder(IterativeEmbedder):
         self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _pose(self, data: Input) -> PosedNeighbors:
         with memory_remedy(self._fewer_neighbors):

@@ -24,7 +24,7 @@ from manifoldry.util.saved import package_version
 from manifoldry.util.typing import Array
 
 # Parameters that do not change the result, or only its last digits.
-_IRRELEVANT = ("callback", "verbose", "n_jobs")
+_IRRELEVANT = ("callback", "verbose", "n_jobs", "device")
 
 
 def describe_fit(estimator: BaseEstimator, data: Input) -> dict[str, str]:

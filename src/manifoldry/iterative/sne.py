@@ -40,6 +40,7 @@ class SNE(NeighborEmbedder):
     {verbose}
     {random_start}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -120,6 +121,7 @@ class SymmetricSNE(NeighborEmbedder):
     {verbose}
     {random_start}
     {n_jobs}
+    {device}
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
@@ -89,6 +90,7 @@ class TSNE(NeighborEmbedder):
     {verbose}
     {random_start}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -161,6 +163,7 @@ class TSNE(NeighborEmbedder):
         verbose: bool = False,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
@@ -177,6 +180,7 @@ class TSNE(NeighborEmbedder):
         self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     # Learning rate, in units of the step at which a point reaches the mean of its neighbors.
     _rate = 2.0

@@ -9,6 +9,7 @@ import numpy as np
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input, Points, RowMatcher
+from manifoldry.device import Device
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import (
@@ -107,6 +108,7 @@ class UKR(IterativeEmbedder):
     {verbose}
     {random_start}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -178,6 +180,7 @@ class UKR(IterativeEmbedder):
         verbose: bool = False,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -194,6 +197,7 @@ class UKR(IterativeEmbedder):
         self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     _named_inverses = ("kernel_regression", "regression")
     _remedy = "pass a smaller n_components"

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.resources import resources
 from manifoldry.base.score import reconstruction_errors
 from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.regressor import RegressorExtension
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
-from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data
 
@@ -222,7 +222,7 @@ def kernel_loss(
         rows = rows[_embedded(extension, data[rows])]
     if len(rows) < 3:
         raise ValueError(f"X has {len(rows)} rows; kernel_loss needs at least 3")
-    with threads_allowed(getattr(estimator, "n_jobs", None)):
+    with resources(estimator):
         pairs = extension.kernel_pairs(data[rows])
     ratios = [Estimate.of_mean(squares) for squares in pairs.squares.T]
     return KernelLoss(*_losses(pairs, rows), ratios)

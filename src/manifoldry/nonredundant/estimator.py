@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.base.resources import resources
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.eigen import EigenSolver, resolve_solver
@@ -34,7 +35,6 @@ from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
 from manifoldry.util.saved import restore_state, state_with_version
-from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, RandomState
 
 _CRITERIA = ("gradient", "prediction")
@@ -203,7 +203,7 @@ class NonRedundant(
         """
         base = self._prepared()
         solver = self._solver(base)
-        with threads_allowed(getattr(base, "n_jobs", None)):
+        with resources(base):
             posed = base.pose(X)
             self._count_without_constant(base, posed)
             sequences = self._sequences(solver, base, posed)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, Points
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver
 from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
 from manifoldry.extension.affine import PiecewiseAffineMap
@@ -73,6 +74,7 @@ class ConformalEigenmaps(Embedder):
     {inverse}
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -161,6 +163,7 @@ class ConformalEigenmaps(Embedder):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.basis = basis
@@ -175,6 +178,7 @@ class ConformalEigenmaps(Embedder):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _fit(self, X: Any) -> None:
         data = self._read(X)

@@ -6,6 +6,7 @@ from typing import Any
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.eigen import Spectra
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.extension.base import Extension
@@ -96,6 +97,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Show variance and constraint violation during the search.
     {random_start}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -203,6 +205,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         verbose: bool = False,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -219,6 +222,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _check_search(self) -> None:
         Callback.of(self.callback)

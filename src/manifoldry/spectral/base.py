@@ -7,13 +7,13 @@ import numpy as np
 
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input
+from manifoldry.base.resources import resources
 from manifoldry.eigen import ComponentSolver, Spectra
 from manifoldry.eigen.spectrum import RANK_TOLERANCE
 from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning, warn
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator
-from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, Matrix
 
 
@@ -164,7 +164,7 @@ class SpectralEmbedder(Embedder):
         True
         """
         rows = self._read_new(X)
-        with threads_allowed(getattr(self, "n_jobs", None)):
+        with resources(self):
             return self.extension_.equivalent_kernel(rows, self._identical_training_rows(rows))
 
     def _warn_about(self, posed: Posed, spectra: Spectra) -> None:

@@ -7,6 +7,7 @@ from scipy.linalg import eigvals, eigvalsh
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import AllDistances, Input, Points
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver
 from manifoldry.extension.from_distances import DistancesToTraining, GowerKernel
 from manifoldry.neighbors.distances import check_range
@@ -39,6 +40,7 @@ class ClassicalMDS(SpectralEmbedder):
     {extension}
     {inverse}
     {random_state}
+    {device}
 
     Attributes
     ----------
@@ -93,6 +95,7 @@ class ClassicalMDS(SpectralEmbedder):
         extension: Any = None,
         inverse: Any = None,
         random_state: RandomState = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.metric = metric
@@ -102,6 +105,7 @@ class ClassicalMDS(SpectralEmbedder):
         self.extension = extension
         self.inverse = inverse
         self.random_state = random_state
+        self.device = device
 
     @property
     def _input_type(self) -> type[Input]:

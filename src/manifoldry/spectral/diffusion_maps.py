@@ -14,6 +14,7 @@ from manifoldry.affinity.gaussian import GaussianWeights
 from manifoldry.affinity.growth import fastest_growth
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.eigen.problem import LARGEST_ENTRY
 from manifoldry.exceptions import RankWarning, warn
@@ -82,6 +83,7 @@ class DiffusionMaps(LaplacianEigenmaps):
     {inverse}
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -153,6 +155,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -168,6 +171,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     # Default number of neighbors: more would connect the layers of a rolled-up manifold, fewer
     # would not remove the effect of the density.

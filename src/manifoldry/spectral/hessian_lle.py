@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
@@ -41,6 +42,7 @@ class HessianLLE(TangentEmbedder):
     {inverse}
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -94,6 +96,7 @@ class HessianLLE(TangentEmbedder):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -107,6 +110,7 @@ class HessianLLE(TangentEmbedder):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _alignment(self, graph: NeighborGraph) -> "HessianAlignment":
         return HessianAlignment(graph, self.n_components_, self.laplacian_weight)

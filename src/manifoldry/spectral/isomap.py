@@ -10,6 +10,7 @@ from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.eigen import Dense, EigenSolver, Spectra, SpectralProblem, resolve_solver
 from manifoldry.extension.base import Extension
 from manifoldry.extension.from_distances import (
@@ -76,6 +77,7 @@ class Isomap(SpectralEmbedder):
         Seed of the landmarks and of the start vectors of iterative eigensolvers. None means a
         fixed seed.
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -140,6 +142,7 @@ class Isomap(SpectralEmbedder):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -155,6 +158,7 @@ class Isomap(SpectralEmbedder):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _pose(self, data: Input) -> "PosedGeodesics":
         self._check_landmarks(data.n_samples)

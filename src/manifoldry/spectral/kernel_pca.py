@@ -9,6 +9,7 @@ from scipy import sparse
 from manifoldry.affinity.dense import GivenKernel, PairwiseKernel, RawKernel, median_rbf
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input, KernelValues, Points
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver
 from manifoldry.extension.base import Inverse, Nystrom
 from manifoldry.extension.preimage import FixedPoint, KernelRidge
@@ -60,6 +61,7 @@ class KernelPCA(SpectralEmbedder):
     alpha : float, default=None
         Penalty of the ridge regression. None means the one of smallest leave-one-out error.
     {random_state}
+    {device}
 
     Attributes
     ----------
@@ -113,6 +115,7 @@ class KernelPCA(SpectralEmbedder):
         inverse: Any = "ridge",
         alpha: float | None = None,
         random_state: RandomState = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -125,6 +128,7 @@ class KernelPCA(SpectralEmbedder):
         self.inverse = inverse
         self.alpha = alpha
         self.random_state = random_state
+        self.device = device
 
     _named_inverses = ("ridge", "fixed_point", "regression")
 

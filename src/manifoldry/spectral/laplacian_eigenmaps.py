@@ -12,6 +12,7 @@ from manifoldry.affinity.gaussian import SelfTuningWeights
 from manifoldry.affinity.resolve import AFFINITIES, resolve_affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Affinities, Input, RowMatcher
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import (
@@ -72,6 +73,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
     {inverse}
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -133,6 +135,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -148,6 +151,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     _accepts_graphs = True
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import BarycentricKernel
@@ -51,6 +52,7 @@ class LLE(SpectralEmbedder):
     {inverse}
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -108,6 +110,7 @@ class LLE(SpectralEmbedder):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -120,6 +123,7 @@ class LLE(SpectralEmbedder):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _pose(self, data: Input) -> "PosedLLE":
         reg, name = check_positive("reg", self.reg), type(self).__name__

@@ -7,6 +7,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.hessian_lle import HessianLLE
@@ -59,6 +60,7 @@ class LocallyLinearEmbedding(SpectralEmbedder):
         index is chosen automatically.
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -111,6 +113,7 @@ class LocallyLinearEmbedding(SpectralEmbedder):
         neighbors_algorithm: str = "auto",
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.n_components = n_components
@@ -124,6 +127,7 @@ class LocallyLinearEmbedding(SpectralEmbedder):
         self.neighbors_algorithm = neighbors_algorithm
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     _accepts_graphs = True
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
@@ -37,6 +38,7 @@ class LTSA(TangentEmbedder):
     {inverse}
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -90,6 +92,7 @@ class LTSA(TangentEmbedder):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -103,6 +106,7 @@ class LTSA(TangentEmbedder):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     _inverts_by_tangent_planes = True
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import MIN_VARIANCE_RATIO
@@ -50,6 +51,7 @@ class ModifiedLLE(TangentEmbedder):
     {inverse}
     {random_state}
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -104,6 +106,7 @@ class ModifiedLLE(TangentEmbedder):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -118,6 +121,7 @@ class ModifiedLLE(TangentEmbedder):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _alignment(self, graph: NeighborGraph) -> "MultipleReconstructions":
         reg = check_positive("reg", self.reg)

@@ -4,6 +4,7 @@ from typing import Any
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import LinearGram
@@ -30,6 +31,7 @@ class PCA(SpectralEmbedder):
         maximum if that is smaller.
     {eigen_solver}
     {random_state}
+    {device}
 
     Attributes
     ----------
@@ -81,10 +83,12 @@ class PCA(SpectralEmbedder):
         *,
         eigen_solver: str | EigenSolver = "auto",
         random_state: RandomState = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.eigen_solver = eigen_solver
         self.random_state = random_state
+        self.device = device
 
     def _pose(self, data: Input) -> LinearGram:
         return PrincipalComponents.of(data)

@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans
 
 from manifoldry.affinity import Affinity
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.base import KernelExtension
@@ -55,6 +56,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     random_state : int, RandomState, Generator or None, default=None
         Seed of k-means and of the start vectors of iterative eigensolvers. None means a fixed seed.
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -119,6 +121,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -133,6 +136,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     # Parameters of the parent class that are fixed here.
     normalization: Normalization = "rw"

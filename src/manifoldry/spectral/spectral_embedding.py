@@ -12,6 +12,7 @@ from manifoldry.affinity import Affinity, Binary
 from manifoldry.affinity.dense import median_rbf
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Affinities, GivenGraph, GraphOptions, Input
+from manifoldry.device import Device
 from manifoldry.eigen import SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.laplacian import KernelWeights, Normalization
@@ -70,6 +71,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         Number of neighbors of each point, including itself. None means
         ``max(n_samples // 10, 2)``.
     {n_jobs}
+    {device}
 
     Attributes
     ----------
@@ -109,6 +111,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         eigen_tol: float | str = "auto",
         n_neighbors: int | None = None,
         n_jobs: int | None = None,
+        device: str | Device | None = None,
     ) -> None:
         self.n_components = n_components
         self.affinity = affinity
@@ -118,6 +121,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         self.eigen_tol = eigen_tol
         self.n_neighbors = n_neighbors
         self.n_jobs = n_jobs
+        self.device = device
 
     # Parameters of the parent class that are fixed here.
     radius = None
