@@ -197,3 +197,22 @@ def test_log_precisions(in_use, perplexity):
     P /= P.sum(axis=1)[:, None]
     entropy = -(P * np.log(np.maximum(P, 1e-300))).sum(axis=1)
     np.testing.assert_allclose(entropy, np.log(perplexity), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_triangular_factors(in_use, dtype):
+    A = RNG.normal(size=(60, 40))
+    G, B = (A.T @ A).astype(dtype), RNG.normal(size=(40, 7)).astype(dtype)
+    R = in_use.cholesky(in_use.array(G))
+    tolerance = 1e-4 if dtype == np.float32 else 1e-11
+    check(in_use, R, np.linalg.cholesky(G.astype(float)).T, tolerance, tolerance)
+    for transposed in (False, True):
+        X = in_use.solve_triangular(R, in_use.array(B), transposed=transposed)
+        product = (R.T if transposed else R) @ X
+        check(in_use, product, B, tolerance, 10 * tolerance)
+        assert X.dtype == dtype
+
+
+def test_factor_of_an_indefinite_matrix(in_use):
+    with pytest.raises(np.linalg.LinAlgError):
+        in_use.cholesky(in_use.array(np.diag([1.0, -1.0])))

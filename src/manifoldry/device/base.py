@@ -264,6 +264,14 @@ class Device(ABC):
     def product(self, A: Rows, X: Array) -> Array:
         """Return the product of a sparse matrix and an array of shape (n, m), in its type."""
 
+    @abstractmethod
+    def cholesky(self, G: Array) -> Array:
+        """Return the upper factor R of G = RᵀR; LinAlgError if `G` is not positive definite."""
+
+    @abstractmethod
+    def solve_triangular(self, R: Array, B: Array, *, transposed: bool = False) -> Array:
+        """Return R⁻¹B, or R⁻ᵀB if `transposed`, for an upper triangular matrix and columns."""
+
 
 def _place(host: Array) -> tuple[int, int, str]:
     """Where an array is in memory, its size and its type."""

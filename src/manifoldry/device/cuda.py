@@ -143,3 +143,14 @@ class CudaDevice(Device):
 
     def product(self, A: Rows, X: Array) -> Array:
         return product(self, A, X)
+
+    def cholesky(self, G: Array) -> Array:
+        from cupyx import errstate
+
+        with errstate(linalg="raise"):
+            return self.xp.linalg.cholesky(G).T
+
+    def solve_triangular(self, R: Array, B: Array, *, transposed: bool = False) -> Array:
+        from cupyx.scipy.linalg import solve_triangular
+
+        return solve_triangular(R, B, trans=int(transposed))

@@ -240,6 +240,14 @@ class EmulatedDevice(Device):
         matrix = sparse.csr_array((_plain(A.data), _plain(A.indices), _plain(A.indptr)), shape=shape)
         return self._own((matrix @ _plain(X)).astype(X.dtype))
 
+    def cholesky(self, G: Array) -> Array:
+        return self._own(np.linalg.cholesky(_plain(G)).T)
+
+    def solve_triangular(self, R: Array, B: Array, *, transposed: bool = False) -> Array:
+        from scipy.linalg import solve_triangular
+
+        return self._own(solve_triangular(_plain(R), _plain(B), trans=int(transposed)))
+
 
 def _kernel(D: Array, shape: KernelShape) -> tuple[Array | float, Array]:
     """The base b, one for the Gaussian, and κ."""
