@@ -1,7 +1,7 @@
 """Processors with memory of their own, such as a GPU: what runs on them, and what is where.
 
-Only the methods of :class:`Device` know the hardware. Everything above them is written for arrays of
-any namespace, and runs on a GPU when the arrays are there.
+Only the methods of :class:`Device` know the hardware. Everything above them is written for arrays
+of any namespace, and runs on a GPU when the arrays are there.
 """
 
 from manifoldry.device.base import (

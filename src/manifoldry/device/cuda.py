@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from manifoldry.device.base import Device, KernelShape, Rows
-from manifoldry.device.cuda_neighbors import distances, nearest, sort_rows
-from manifoldry.device.cuda_pairs import edge_sums, pair_sums, position_sums
-from manifoldry.device.cuda_rows import log_precisions, product
+from manifoldry.device.cuda_neighbors import cuda_distances, cuda_nearest, cuda_sort_rows
+from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
+from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
 from manifoldry.util.typing import Array
 
 _INSTALL = "install manifoldry with the extra for its CUDA version, 'manifoldry[cuda12]' or [cuda13]"
@@ -117,32 +117,32 @@ class CudaDevice(Device):
     def nearest(
         self, X: Array, Y: Array, k: int, own: Array | None, accurate: bool
     ) -> tuple[Array, Array]:
-        return nearest(self, X, Y, k, own, accurate)
+        return cuda_nearest(self, X, Y, k, own, accurate)
 
     def distances(self, X: Array, Y: Array, indices: Array, rows: Array | None = None) -> Array:
-        return distances(self, X, Y, indices, rows)
+        return cuda_distances(self, X, Y, indices, rows)
 
     def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
-        return sort_rows(self, indices, values)
+        return cuda_sort_rows(self, indices, values)
 
     def log_precisions(self, t: Array, perplexity: float) -> Array:
-        return log_precisions(self, t, perplexity)
+        return cuda_log_precisions(self, t, perplexity)
 
     def pair_sums(
         self, Y: Array, weights: Array | None, shape: KernelShape, order: int
     ) -> tuple[Array, Array]:
-        return pair_sums(self, Y, weights, shape, order)
+        return cuda_pair_sums(self, Y, weights, shape, order)
 
     def position_sums(
         self, Z: Array, Y: Array, least: Array, weights: Array | None, shape: KernelShape
     ) -> tuple[Array, Array, Array]:
-        return position_sums(self, Z, Y, least, weights, shape)
+        return cuda_position_sums(self, Z, Y, least, weights, shape)
 
     def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
-        return edge_sums(self, Y, W, rate)
+        return cuda_edge_sums(self, Y, W, rate)
 
     def product(self, A: Rows, X: Array) -> Array:
-        return product(self, A, X)
+        return cuda_product(self, A, X)
 
     def cholesky(self, G: Array) -> Array:
         from cupyx import errstate

@@ -22,7 +22,7 @@ _SINGLE, _DOUBLE = 0, 1
 _IN_SINGLE, _IN_DOUBLE, _BY_TENSOR_CORES = 68, 70, 77
 
 
-def nearest(
+def cuda_nearest(
     device: CudaDevice, X: Array, Y: Array, k: int, own: Array | None, accurate: bool
 ) -> tuple[Array, Array]:
     """See :meth:`Device.nearest`."""
@@ -47,7 +47,7 @@ def nearest(
     return ids, best
 
 
-def distances(
+def cuda_distances(
     device: CudaDevice, X: Array, Y: Array, indices: Array, rows: Array | None = None
 ) -> Array:
     """See :meth:`Device.distances`."""
@@ -60,7 +60,7 @@ def distances(
     return out
 
 
-def sort_rows(device: CudaDevice, indices: Array, values: Array) -> tuple[Array, Array]:
+def cuda_sort_rows(device: CudaDevice, indices: Array, values: Array) -> tuple[Array, Array]:
     """See :meth:`Device.sort_rows`."""
     xp = device.xp
     indices, values = xp.array(indices, xp.int32, order="C"), xp.array(values, order="C")

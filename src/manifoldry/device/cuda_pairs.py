@@ -18,7 +18,7 @@ _BLOCKS_PER_PROCESSOR = 12  # so that none of them waits long for the last ones
 _FILE = "pairs.cu"
 
 
-def pair_sums(
+def cuda_pair_sums(
     device: CudaDevice, Y: Array, weights: Array | None, shape: KernelShape, order: int
 ) -> tuple[Array, Array]:
     """See :meth:`Device.pair_sums`."""
@@ -53,7 +53,7 @@ def pair_sums(
     return sums, moments
 
 
-def position_sums(
+def cuda_position_sums(
     device: CudaDevice,
     Z: Array,
     Y: Array,
@@ -74,7 +74,7 @@ def position_sums(
     return out[:, 0], out[:, 1 : 1 + d], out[:, 1 + d :].reshape(n, d, d)
 
 
-def edge_sums(device: CudaDevice, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
+def cuda_edge_sums(device: CudaDevice, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
     """See :meth:`Device.edge_sums`."""
     xp, (n, d), real = device.xp, Y.shape, Y.dtype.type
     costs, force, degree = xp.empty(n, dtype=float), xp.empty_like(Y), xp.empty(n, dtype=Y.dtype)

@@ -17,7 +17,7 @@ _FEW = 4  # columns up to which the lanes of a warp share the entries of a row
 _FILE = "rows.cu"
 
 
-def product(device: CudaDevice, A: Rows, X: Array) -> Array:
+def cuda_product(device: CudaDevice, A: Rows, X: Array) -> Array:
     """See :meth:`Device.product`."""
     xp, (_, m), real = device.xp, X.shape, c_type(X.dtype)
     out = xp.empty((A.n_rows, m), dtype=X.dtype)
@@ -29,7 +29,9 @@ def product(device: CudaDevice, A: Rows, X: Array) -> Array:
     return out
 
 
-def log_precisions(device: CudaDevice, t: Array, perplexity: float, max_steps: int = 200) -> Array:
+def cuda_log_precisions(
+    device: CudaDevice, t: Array, perplexity: float, max_steps: int = 200
+) -> Array:
     """See :meth:`Device.log_precisions`."""
     n, k = t.shape
     out, rank = device.xp.empty(n, dtype=float), int(np.ceil(perplexity)) - 1

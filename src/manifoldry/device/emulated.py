@@ -45,7 +45,8 @@ class EmulatedArray(np.ndarray):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         _check(*_flat(args), *_flat(tuple(kwargs.values())))
-        return self._wrapped(function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()}))
+        plain = {name: _plain(value) for name, value in kwargs.items()}
+        return self._wrapped(function(*map(_plain, args), **plain))
 
     def _wrapped(self, result: Any) -> Any:
         if isinstance(result, tuple) and type(result) is not tuple:  # of numpy.linalg
@@ -188,9 +189,13 @@ class EmulatedDevice(Device):
         return self._own(sorted_indices), self._own(np.take_along_axis(values, order, axis=1))
 
     def log_precisions(self, t: Array, perplexity: float) -> Array:
-        from manifoldry.affinity.bandwidths import solve
-
-        return self._own(solve(_plain(t), perplexity).log_precision)
+        t, rank = _plain(t), int(np.ceil(perplexity)) - 1
+        low, high = -40 - np.log(t[:, -1]), 10 - np.log(t[:, rank])
+        for _ in range(100):
+            middle = (low + high) / 2
+            above = _entropy(middle, t) > np.log(perplexity)
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return self._own((low + high) / 2)
 
     def pair_sums(
         self, Y: Array, weights: Array | None, shape: KernelShape, order: int
@@ -200,7 +205,8 @@ class EmulatedDevice(Device):
         for rows in row_blocks(len(Y), Y.size):
             steps = Y[rows, None].astype(float) - Y  # (n_rows, n, d)
             base, K = _kernel((steps**2).sum(axis=2), shape)
-            K = K if weights is None else K * np.atleast_2d(weights)[rows if weights.ndim == 2 else 0]
+            if weights is not None:
+                K = K * (weights[rows] if weights.ndim == 2 else weights)
             K[np.arange(len(K)), np.arange(len(Y))[rows]] = 0
             sums[rows] = K.sum(axis=1)
             moments[rows] = np.einsum("ij,ijc->ic", K / base**order, steps**order)
@@ -236,8 +242,8 @@ class EmulatedDevice(Device):
     def product(self, A: Rows, X: Array) -> Array:
         from scipy import sparse
 
-        shape = A.n_rows, A.n_columns
-        matrix = sparse.csr_array((_plain(A.data), _plain(A.indices), _plain(A.indptr)), shape=shape)
+        parts = _plain(A.data), _plain(A.indices), _plain(A.indptr)
+        matrix = sparse.csr_array(parts, shape=(A.n_rows, A.n_columns))
         return self._own((matrix @ _plain(X)).astype(X.dtype))
 
     def cholesky(self, G: Array) -> Array:
@@ -247,6 +253,15 @@ class EmulatedDevice(Device):
         from scipy.linalg import solve_triangular
 
         return self._own(solve_triangular(_plain(R), _plain(B), trans=int(transposed)))
+
+
+def _entropy(alpha: Array, t: Array) -> Array:
+    """Entropy of the weights exp(−eᵅ·t) of each row, divided by their sum."""
+    with np.errstate(over="ignore"):
+        exponents = np.minimum(np.exp(alpha)[:, None] * t, 800)  # beyond, weights are zero
+    weights = np.exp(-exponents)
+    totals = weights.sum(axis=1)
+    return np.log(totals) + (weights * exponents).sum(axis=1) / totals
 
 
 def _kernel(D: Array, shape: KernelShape) -> tuple[Array | float, Array]:

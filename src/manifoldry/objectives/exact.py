@@ -196,7 +196,7 @@ class Exact(PairSums):
         device = device_of(Y)
         if sparse.issparse(weights):
             if device is not None:
-                return on_device.edge_sums(device, kernel, Y, weights)
+                return on_device.edge_sums_on_device(device, kernel, Y, weights)
             return edge_sums(kernel, Y, weights, self.edge_block)
         if device is not None:
             return Sums(*on_device.all_pairs(device, kernel, Y, weights, 1))
@@ -206,7 +206,7 @@ class Exact(PairSums):
         device = device_of(Y)
         if sparse.issparse(weights):
             if device is not None:
-                return on_device.edge_moments(device, kernel, Y, weights)
+                return on_device.edge_moments_on_device(device, kernel, Y, weights)
             return edge_moments(kernel, Y, weights, self.edge_block)
         if device is not None:
             return on_device.all_pairs(device, kernel, Y, weights, 2)[1]

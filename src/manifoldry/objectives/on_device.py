@@ -78,14 +78,14 @@ def _in_blocks(
     return sums, moments
 
 
-def edge_sums(device: Device, kernel: Kernel, Y: Array, W: sparse.csr_array) -> Sums:
+def edge_sums_on_device(device: Device, kernel: Kernel, Y: Array, W: sparse.csr_array) -> Sums:
     """Kernel sums and forces over the edges of `W`."""
     edges = _Edges(device, device.rows(W), Y)
     K = edges.W.data * kernel(edges.squares)
     return Sums(edges.sums(K), edges.force(kernel.times_derivative(K, edges.squares)))
 
 
-def edge_moments(device: Device, kernel: Kernel, Y: Array, W: sparse.csr_array) -> Array:
+def edge_moments_on_device(device: Device, kernel: Kernel, Y: Array, W: sparse.csr_array) -> Array:
     """Second moments over the edges of `W`."""
     edges = _Edges(device, device.rows(W), Y)
     K = edges.W.data * kernel(edges.squares) * kernel.curvature(edges.squares)

@@ -66,7 +66,7 @@ class ShiftedLaplacian:
         return A
 
 
-def invert(A: ShiftedLaplacian, rule: AutoInverse) -> DefiniteInverse:
+def invert_on_device(A: ShiftedLaplacian, rule: AutoInverse) -> DefiniteInverse:
     """Return a solver for `A`, and why it was chosen."""
     n, name = A.W.shape[0], A.device.name
     if n <= DENSE_UP_TO:
@@ -75,12 +75,12 @@ def invert(A: ShiftedLaplacian, rule: AutoInverse) -> DefiniteInverse:
         return DefiniteInverse(lambda B: inverse @ B, f"dense inverse on {name}: {n} points")
     B = A.device.array(np.random.default_rng(0).standard_normal((n, 1)))
     quick, enough = rule.quick_iterations + 1, min(1e-4, rule.tol)
-    if conjugate_gradients(A, B - B.mean(), quick, enough, checked=1)[1] < quick:
+    if _conjugate_gradients(A, B - B.mean(), quick, enough, checked=1)[1] < quick:
         degree, condition = rule.polynomial.degree, rule.polynomial.condition
         why = f"polynomial of degree {degree} on {name}: conjugate gradients would converge fast"
         return DefiniteInverse(_polynomial(A, degree, condition), why)
     why = f"conjugate gradients with at most {rule.max_iter} iterations on {name}"
-    return DefiniteInverse(lambda B: conjugate_gradients(A, B, rule.max_iter, rule.tol)[0], why)
+    return DefiniteInverse(lambda B: _conjugate_gradients(A, B, rule.max_iter, rule.tol)[0], why)
 
 
 def _polynomial(A: ShiftedLaplacian, degree: int, condition: float) -> Callable[[Array], Array]:
@@ -103,7 +103,7 @@ def _polynomial(A: ShiftedLaplacian, degree: int, condition: float) -> Callable[
     return solve
 
 
-def conjugate_gradients(
+def _conjugate_gradients(
     A: ShiftedLaplacian, B: Array, max_iter: int, tol: float, checked: int = _CHECKED
 ) -> tuple[Array, int]:
     """Return X with A·X ≈ B, solved column by column, and the number of iterations.

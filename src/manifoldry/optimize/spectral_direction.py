@@ -11,7 +11,7 @@ from manifoldry.objectives.weights import strongest_edges, with_values
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.optimize.filter import Filter, FilterOperator, Jacobi
 from manifoldry.util.arrays import cast, centered, double, like, on_host
-from manifoldry.optimize.inverse_on_device import ShiftedLaplacian, invert
+from manifoldry.optimize.inverse_on_device import ShiftedLaplacian, invert_on_device
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
 
@@ -73,7 +73,7 @@ class SpectralDirection(Filter):
 
     def _operator_on(self, device: Device, objective: Objective) -> FilterOperator:
         W, unit = self._weights(objective)
-        inverse = invert(ShiftedLaplacian(device, W, self.shift), self.inverse)
+        inverse = invert_on_device(ShiftedLaplacian(device, W, self.shift), self.inverse)
         return _InverseOnDevice(device, inverse, 4 * unit)
 
     def well_conditioned(self, objective: Objective) -> bool:
