@@ -66,10 +66,6 @@ class Device(ABC):
     xp: Any
     """The namespace of its arrays."""
 
-    def __init__(self) -> None:
-        self._copies: dict[tuple[int, int, str], tuple[Array, Array]] = {}
-        self._said: set[str] = set()
-
     @property
     def description(self) -> str:
         """Its name and model, for messages."""
@@ -95,7 +91,8 @@ class Device(ABC):
             The array on the device.
         """
         if device_of(host) is self:
-            return host if dtype is None else host.astype(dtype, copy=False)
+            own = self.adopt(host)
+            return own if dtype is None else own.astype(dtype, copy=False)
         host = np.asarray(host)
         copy = self.held(host)
         if copy is None:
@@ -109,27 +106,44 @@ class Device(ABC):
 
         Views of the same memory in another shape are recognized, too.
         """
-        if current_device() is self and host.nbytes >= least and host.flags.c_contiguous:
-            self._copies[_place(host)] = host, copy
+        use = _CURRENT.get()
+        if use is None or use.device is not self:
+            return
+        if host.nbytes >= least and host.flags.c_contiguous:
+            use.copies[_place(host)] = host, copy
 
     def held(self, host: Array) -> Array | None:
         """Return the copy of an array of the host if there is one, else None."""
-        known = self._copies.get(_place(host)) if host.flags.c_contiguous else None
+        use = _CURRENT.get()
+        if use is None or use.device is not self or not host.flags.c_contiguous:
+            return None
+        known = use.copies.get(_place(host))
         return None if known is None else known[1].reshape(host.shape)
 
     def host(self, array: Any) -> Array:
         """Return an array as one of numpy."""
-        return array.get() if device_of(array) is self else np.asarray(array)
+        return self.adopt(array).get() if device_of(array) is self else np.asarray(array)
+
+    def adopt(self, array: Any) -> Array:
+        """Return an array of another library in the memory of this device as one of `xp`.
+
+        It is not copied.
+        """
+        return array
 
     def rows(self, matrix: Matrix, dtype: Any = None) -> Rows:
         """Return a sparse matrix in compressed rows on this device."""
         parts = (self.array(matrix.indptr, np.int64), self.array(matrix.indices, np.int32))
         return Rows(*parts, self.array(matrix.data, dtype), int(matrix.shape[1]))
 
-    def release(self) -> None:
-        """Forget the copies of arrays, and return unused memory."""
-        self._copies.clear()
-        self._said.clear()
+    @contextmanager
+    def allocating(self) -> Iterator[None]:
+        """Make new arrays of `xp` on this device inside this context; return its memory after."""
+        yield
+
+    def lacks_memory(self, error: Exception) -> bool:
+        """Whether an error says that its memory does not suffice."""
+        return False
 
     @property
     @abstractmethod
@@ -140,14 +154,20 @@ class Device(ABC):
         """Raise MemoryError if `what` needs more memory than is free; `remedy` says what to do."""
         free = self.free_memory
         if n_bytes > free:
-            need = f"{what} needs {_size(n_bytes)} on {self.description}, where {_size(free)} are free"
+            place = f"on {self.description}, where {_size(free)} are free"
+            need = f"{what} needs {_size(n_bytes)} {place}"
             raise NotEnoughMemoryError(need, replaced_remedy(remedy))
 
     def runs_on_host(self, what: str, why: str) -> None:
         """Warn, once per context, that `what` is computed on the CPU."""
-        if what not in self._said:
-            self._said.add(what)
+        use = _CURRENT.get()
+        said = set() if use is None else use.said
+        if what not in said:
+            said.add(what)
             warn(f"{what} runs on the CPU, not on {self.name}: {why}", ManifoldryWarning)
+
+    def __deepcopy__(self, memo: Any) -> Device:
+        return self  # a copy of an estimator computes on the same device
 
     @abstractmethod
     def owns(self, array: Any) -> bool:
@@ -278,12 +298,21 @@ def _place(host: Array) -> tuple[int, int, str]:
     return host.__array_interface__["data"][0], host.nbytes, host.dtype.str
 
 
-_CURRENT: ContextVar[Device | None] = ContextVar("device", default=None)
+class _Use(NamedTuple):
+    """The device of a context, and what is remembered until it ends."""
+
+    device: Device
+    copies: dict[tuple[int, int, str], tuple[Array, Array]]
+    said: set[str]
+
+
+_CURRENT: ContextVar[_Use | None] = ContextVar("device", default=None)
 
 
 def current_device() -> Device | None:
     """Return the device of the innermost :func:`using_device`, or None for the CPU."""
-    return _CURRENT.get()
+    use = _CURRENT.get()
+    return None if use is None else use.device
 
 
 @contextmanager
@@ -314,14 +343,40 @@ def using_device(device: str | Device | None) -> Iterator[Device | None]:
     ...     graph = manifoldry.NeighborGraph.build(np.eye(4), n_neighbors=2)
     """
     found = current_device() if device is None else resolve_device(device)
-    outermost = found is not None and found is not current_device()
-    token = _CURRENT.set(found)
-    try:
+    if found is current_device():
         yield found
+    elif found is None:
+        with _current(None):
+            yield None
+    else:
+        with _current(_Use(found, {}, set())), _clear_memory_errors(found), found.allocating():
+            yield found
+
+
+@contextmanager
+def _current(use: _Use | None) -> Iterator[None]:
+    token = _CURRENT.set(use)
+    try:
+        yield
     finally:
+        if use is not None:
+            use.copies.clear()  # before the device counts what is free
         _CURRENT.reset(token)
-        if found is not None and outermost:
-            found.release()
+
+
+@contextmanager
+def _clear_memory_errors(device: Device) -> Iterator[None]:
+    """Say what is free, and what to do, if the memory of a device does not suffice."""
+    try:
+        yield
+    except Exception as error:
+        if not device.lacks_memory(error):
+            raise
+        need = f"more memory is needed on {device.description} than the {_size(device.free_memory)}"
+        remedy = "pass fewer rows, for example a sample, and transform the others; or device='cpu'"
+        raise NotEnoughMemoryError(
+            f"{need} that are free ({error})", replaced_remedy(remedy)
+        ) from error
 
 
 def resolve_device(device: str | Device) -> Device | None:
@@ -357,6 +412,14 @@ def resolve_device(device: str | Device) -> Device | None:
     return cuda_device(int(number) if number else None)
 
 
+def device_or_name(name: str) -> Device | str:
+    """Return the device of this name, or the name if it is not on this machine: for pickles."""
+    try:
+        return resolve_device(name) or name
+    except RuntimeError:
+        return name
+
+
 def device_of(array: Any) -> Device | None:
     """Return the device whose memory has this array; None for the memory of the host."""
     if type(array) is np.ndarray:
@@ -364,11 +427,15 @@ def device_of(array: Any) -> Device | None:
     current = current_device()
     if current is not None and current.owns(array):
         return current
-    if hasattr(array, "__cuda_array_interface__"):
-        from manifoldry.device.cuda import cuda_device
+    known = getattr(array, "device_", None)
+    if isinstance(known, Device):
+        return known
+    number = _card_of(array)
+    if number is None:
+        return None
+    from manifoldry.device.cuda import cuda_device
 
-        return cuda_device(_card_of(array))
-    return getattr(array, "device_", None)
+    return cuda_device(number)
 
 
 def on_current_device(array: Any) -> Any:
@@ -377,10 +444,21 @@ def on_current_device(array: Any) -> Any:
     return array if device is None else device.array(array, keep=False)
 
 
+# Kinds of memory in the standard DLPack: of a GPU, and shared between GPU and host.
+_OF_CUDA = (2, 13)
+
+
 def _card_of(array: Any) -> int | None:
+    """The number of the card in whose memory an array is; None if it is in none."""
+    # Asked first: PyTorch refuses the other interface for tensors with gradients.
     if hasattr(array, "__dlpack_device__"):
-        return int(array.__dlpack_device__()[1])
-    return None
+        kind, number = array.__dlpack_device__()
+        return int(number) if int(kind) in _OF_CUDA else None
+    if not hasattr(array, "__cuda_array_interface__"):
+        return None
+    from manifoldry.device.cuda import card_of_pointer
+
+    return card_of_pointer(array.__cuda_array_interface__["data"][0])
 
 
 def _size(n_bytes: float) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from manifoldry.device.base import Device, KernelShape, Rows
+from manifoldry.device.base import Device, KernelShape, Rows, device_or_name
 from manifoldry.device.cuda_neighbors import cuda_distances, cuda_nearest, cuda_sort_rows
 from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
 from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
 from manifoldry.util.typing import Array
 
-_INSTALL = "install manifoldry with the extra for its CUDA version, 'manifoldry[cuda12]' or [cuda13]"
+_INSTALL = "pip install 'manifoldry[cuda12]', or 'manifoldry[cuda13]' for a driver of CUDA 13"
+_ON_CPU = "to compute on the CPU pass device=None, or call model.set_params(device=None)"
 _OPTIONS = ("--std=c++17", "--use_fast_math")
 
 
@@ -25,22 +28,28 @@ class MissingDeviceError(RuntimeError):
 
 @cache
 def cuda_device(number: int | None = None) -> CudaDevice:
-    """Return the card with this number, by default the first; MissingDeviceError if there is none."""
+    """Return a card by its number, by default the first; MissingDeviceError if it is not there."""
     cupy = _cupy()
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise MissingDeviceError(
-            f"device='cuda' needs an NVIDIA GPU and its driver, and none is found ({error}); pass "
-            "device=None to compute on the CPU"
+            f"device='cuda' needs an NVIDIA GPU and its driver, and none is found ({error}); "
+            f"{_ON_CPU}"
         ) from None
     wanted = 0 if number is None else number
     if wanted >= count:
+        last = f", 'cuda:0' to 'cuda:{count - 1}'" if count > 1 else ", 'cuda:0'" if count else ""
+        cards = f"{count} GPU{'s' * (count != 1)}{last}"
         raise MissingDeviceError(
-            f"device='cuda:{wanted}' does not exist: this machine has {count} GPUs, numbered from "
-            f"0; pass 'cuda:{count - 1}' or a lower number"
+            f"device='cuda:{wanted}' does not exist: this machine has {cards}; {_ON_CPU}"
         )
     return CudaDevice(wanted) if number is not None else cuda_device(wanted)
+
+
+def card_of_pointer(pointer: int) -> int:
+    """The number of the card in whose memory an address is."""
+    return int(_cupy().cuda.runtime.pointerGetAttributes(pointer).device)
 
 
 def _cupy() -> Any:
@@ -50,8 +59,7 @@ def _cupy() -> Any:
             import cupy
     except ImportError as error:
         raise MissingDeviceError(
-            f"device='cuda' needs CuPy, which cannot be imported ({error}); {_INSTALL}, or pass "
-            "device=None to compute on the CPU"
+            f"device='cuda' needs CuPy, which cannot be imported ({error}); {_INSTALL}; or {_ON_CPU}"
         ) from None
     return cupy
 
@@ -60,7 +68,6 @@ class CudaDevice(Device):
     """A GPU. Kernels are compiled when they are first used, and kept in CuPy's cache on disk."""
 
     def __init__(self, number: int) -> None:
-        super().__init__()
         self.number, self.name, self.xp = number, f"cuda:{number}", _cupy()
         self._modules: dict[str, Any] = {}
 
@@ -68,7 +75,7 @@ class CudaDevice(Device):
         return f"CudaDevice({self.number})"
 
     def __reduce__(self) -> Any:
-        return cuda_device, (self.number,)
+        return device_or_name, (self.name,)
 
     @property
     def description(self) -> str:
@@ -96,9 +103,28 @@ class CudaDevice(Device):
         with self.xp.cuda.Device(self.number):
             return self.xp.asarray(np.ascontiguousarray(host))
 
-    def release(self) -> None:
-        super().release()
-        self.xp.get_default_memory_pool().free_all_blocks()
+    @contextmanager
+    def allocating(self) -> Iterator[None]:
+        with self.xp.cuda.Device(self.number):
+            try:
+                yield
+            finally:
+                self.xp.get_default_memory_pool().free_all_blocks()
+
+    def adopt(self, array: Any) -> Array:
+        if isinstance(array, self.xp.ndarray):
+            return array
+        detached = array.detach() if hasattr(array, "detach") else array  # of PyTorch's gradients
+        with self.xp.cuda.Device(self.number):
+            if hasattr(detached, "__dlpack__"):
+                return self.xp.from_dlpack(detached)
+            return self.xp.asarray(detached)
+
+    def lacks_memory(self, error: Exception) -> bool:
+        if isinstance(error, self.xp.cuda.memory.OutOfMemoryError):
+            return True
+        ours = type(error).__module__.startswith("cupy")  # of cuBLAS, cuSOLVER and the driver
+        return ours and "alloc" in str(error).lower()
 
     def kernel(self, file: str, name: str) -> Any:
         """Return a kernel of a file in the folder `kernels`, by its name with template arguments.
