@@ -26,7 +26,7 @@ def check(device, found, expected, rtol, atol=0.0):
 @pytest.mark.parametrize("n", [3, 700, 1100])
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("weights", [None, "points", "pairs"])
+@pytest.mark.parametrize("weights", [None, "points", "pairs", "factors"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", SHAPES)
 def test_pair_sums(in_use, name, dtype, weights, order, d, n):
@@ -41,10 +41,15 @@ def test_pair_sums(in_use, name, dtype, weights, order, d, n):
     elif weights == "pairs":
         given = RNG.uniform(size=(n, n))
         given = A = given + given.T
+    elif weights == "factors":
+        factors = RNG.normal(size=(n, 5))
+        given, A = (factors, factors), np.maximum(factors @ factors.T, 0)
     off = 1 - np.eye(n)
-    sums, moments = in_use.pair_sums(
-        in_use.array(Y), None if given is None else in_use.array(given), shape, order
-    )
+    if isinstance(given, tuple):
+        given = tuple(map(in_use.array, given))
+    elif given is not None:
+        given = in_use.array(given)
+    sums, moments = in_use.pair_sums(in_use.array(Y), given, shape, order)
     expected = (off * A * kernel(D)).sum(axis=1)
     check(in_use, sums, expected, 1e-5, 1e-6 * np.abs(expected).max())
     expected = np.einsum("ij,ijc->ic", off * A * moment(D, order), steps**order)
@@ -147,10 +152,10 @@ def test_nearest_in_several_tiles(in_use, monkeypatch):
     if in_use.name != "emulated":
         from manifoldry.device import cuda_neighbors
 
-        monkeypatch.setattr(cuda_neighbors, "_TILE_ENTRIES", 3000)
-        monkeypatch.setattr(cuda_neighbors, "_TILE_COLUMNS", 100)
-    X = RNG.normal(size=(730, 10))
-    own = in_use.array(np.arange(730, dtype=np.int32))
+        monkeypatch.setattr(cuda_neighbors, "_TILE_ENTRIES", 2**16)
+        monkeypatch.setattr(cuda_neighbors, "_TILE_COLUMNS", 512)
+    X = RNG.normal(size=(1730, 10))
+    own = in_use.array(np.arange(1730, dtype=np.int32))
     indices, _ = in_use.nearest(in_use.array(X), in_use.array(X), 20, own, True)
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)

@@ -30,7 +30,7 @@ def all_pairs(
     """Kernel sums and moments of the given order over all pairs."""
     shape, given = kernel_shape(kernel), _on_device(device, weights, Y)
     compiled = shape is not None and Y.shape[1] <= MAX_COMPILED_DIMENSION
-    if shape is None or not compiled or isinstance(given, tuple):
+    if shape is None or not compiled:
         return _in_blocks(device, kernel, Y, given, order)
     sums, moments = device.pair_sums(Y, given, shape, order)
     factor = kernel.derivative_at_zero if order == 1 else kernel.curvature_at_zero
@@ -68,7 +68,7 @@ def _in_blocks(
         D[own] = 1  # a value at which every kernel is finite
         K = kernel(D)
         if isinstance(weights, tuple):
-            K = K * (weights[0][rows] @ weights[1].T).astype(K.dtype)
+            K = K * xp.maximum(weights[0][rows] @ weights[1].T, 0.0).astype(K.dtype)
         elif weights is not None:
             K = K * (weights[rows] if weights.ndim == 2 else weights).astype(K.dtype)
         K[own] = 0

@@ -1,10 +1,18 @@
 // Sums of a kernel over pairs of points in up to three dimensions.
 //
-// Each thread keeps ROWS points in registers and reads all others, a tile at a time, from shared
-// memory. The pairs of a tile are added in single precision, tiles in double. The others are split
-// among several blocks, whose sums a second kernel adds in a fixed order.
+// The points are divided into tiles, and each pair of tiles is processed once, by one block of
+// threads, which adds to the sums of both. A lane keeps ROWS points of one tile in registers, while
+// the points of the other tile go round from lane to lane, together with their sums. The sums over a
+// tile are in single precision. A second kernel adds them in double precision and in a fixed order.
 
-constexpr int THREADS = 128, ROWS = 4, TILE = 256;
+constexpr int WARPS = 2, ROWS = 8, TILE = 32 * WARPS * ROWS;
+
+struct Checked {
+  static constexpr bool check = true;
+};
+struct Unchecked {
+  static constexpr bool check = false;
+};
 
 struct Gaussian {
   static constexpr bool gaussian = true, needs_power = false;
@@ -16,124 +24,205 @@ struct Student {
   static constexpr bool gaussian = false, needs_power = true;
 };
 
-// The kernel at a squared distance times scale, and the factor of the moments.
+// Points are scaled so that the kernel is 2^-base with base = D, or base^-power with base = 1 + D.
+// M is the factor of the moments.
 template <class Kernel, int ORDER>
-__device__ __forceinline__ void evaluate(float D, float scale, float power, float &K, float &M) {
+__device__ __forceinline__ void evaluate(float base, float power, float &K, float &M) {
   if constexpr (Kernel::gaussian) {
-    K = exp2f(-D * scale);  // scale = 1 / log 2
+    K = exp2f(-base);
     M = K;
   } else {
-    float inverse = __fdividef(1.0f, fmaf(scale, D, 1.0f));
+    float inverse = __fdividef(1.0f, base);
     K = Kernel::needs_power ? exp2f(power * __log2f(inverse)) : inverse;
     M = K * inverse;
     if constexpr (ORDER == 2) M *= inverse;
   }
 }
 
-// A point as four floats: coordinates and weight. `low` has what single precision leaves out of
-// the coordinates, so that differences of points are accurate even if they are close together.
+// A point as four floats: scaled coordinates and weight. `low` has what single precision leaves out
+// of the coordinates, so that differences of points are accurate even if they are close together.
 template <class Real, int D>
-__global__ void pack(const Real *Y, const Real *weights, int n, float4 *high, float4 *low) {
+__global__ void pack(const Real *Y, const Real *weights, int n, double scale, float4 *high,
+                     float4 *low) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   float h[3] = {0, 0, 0}, l[3] = {0, 0, 0};
   for (int c = 0; c < D; ++c) {
-    h[c] = (float)Y[i * D + c];
-    l[c] = (float)(Y[i * D + c] - (Real)h[c]);
+    double y = scale * (double)Y[i * D + c];
+    h[c] = (float)y;
+    l[c] = (float)(y - (double)h[c]);
   }
   high[i] = make_float4(h[0], h[1], h[2], weights ? (float)weights[i] : 1.0f);
   if (low) low[i] = make_float4(l[0], l[1], l[2], 0.0f);
 }
 
-// WEIGHTED: 0 for weights of points, 1 for a symmetric matrix of weights (n, n).
-template <class Kernel, int D, int ORDER, bool SPLIT, int WEIGHTED, class Weight>
-__global__ void __launch_bounds__(THREADS)
-pair_sums(const float4 *high, const float4 *low, const Weight *W, int n, int chunk, float scale,
-          float power, double *parts) {
-  __shared__ float4 tile[TILE];
-  __shared__ float4 rest[SPLIT ? TILE : 1];
-  float4 y[ROWS], z[ROWS];
-  double total[ROWS][1 + D];
-  int rows[ROWS];
-  int first = blockIdx.x * THREADS * ROWS;
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-    rows[r] = first + r * THREADS + threadIdx.x;
-    int i = min(rows[r], n - 1);
-    y[r] = high[i];
-    if constexpr (SPLIT) z[r] = low[i];
-    for (int c = 0; c <= D; ++c) total[r][c] = 0;
+// The step from one point to another; returns the base.
+template <class Kernel, int D, bool SPLIT>
+__device__ __forceinline__ float step_between(float4 a, float4 a_low, float4 b, float4 b_low,
+                                              float (&step)[D]) {
+  step[0] = a.x - b.x;
+  if constexpr (D > 1) step[1] = a.y - b.y;
+  if constexpr (D > 2) step[2] = a.z - b.z;
+  if constexpr (SPLIT) {
+    step[0] += a_low.x - b_low.x;
+    if constexpr (D > 1) step[1] += a_low.y - b_low.y;
+    if constexpr (D > 2) step[2] += a_low.z - b_low.z;
   }
-  int stop = min(n, (int)(blockIdx.y + 1) * chunk);
-  for (int start = blockIdx.y * chunk; start < stop; start += TILE) {
-    __syncthreads();
-    for (int t = threadIdx.x; t < TILE; t += THREADS) {
-      int j = start + t;
-      tile[t] = j < stop ? high[j] : make_float4(0, 0, 0, 0);
-      if constexpr (SPLIT) rest[t] = j < stop ? low[j] : make_float4(0, 0, 0, 0);
-    }
-    __syncthreads();
-    // Only tiles that contain the points of this block have pairs of a point with itself.
-    bool overlap = start < first + THREADS * ROWS && first < start + TILE;
-    int count = min(TILE, stop - start);
-    float part[ROWS][1 + D];
+  float base = Kernel::gaussian ? step[0] * step[0] : fmaf(step[0], step[0], 1.0f);
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r)
-      for (int c = 0; c <= D; ++c) part[r][c] = 0;
-#pragma unroll 4
-    for (int t = 0; t < count; ++t) {
-      float4 other = tile[t];
-      float4 other_rest = SPLIT ? rest[t] : make_float4(0, 0, 0, 0);
-#pragma unroll
-      for (int r = 0; r < ROWS; ++r) {
-        float step[3];
-        step[0] = y[r].x - other.x;
-        if constexpr (D > 1) step[1] = y[r].y - other.y;
-        if constexpr (D > 2) step[2] = y[r].z - other.z;
-        if constexpr (SPLIT) {
-          step[0] += z[r].x - other_rest.x;
-          if constexpr (D > 1) step[1] += z[r].y - other_rest.y;
-          if constexpr (D > 2) step[2] += z[r].z - other_rest.z;
-        }
-        float square = step[0] * step[0];
-        if constexpr (D > 1) square = fmaf(step[1], step[1], square);
-        if constexpr (D > 2) square = fmaf(step[2], step[2], square);
-        float K, M, w = other.w;
-        if constexpr (WEIGHTED == 1)
-          w = rows[r] < n ? (float)W[(long long)(start + t) * n + rows[r]] : 0.0f;
-        evaluate<Kernel, ORDER>(square, scale, power, K, M);
-        if (overlap && start + t == rows[r]) K = M = 0.0f;
-        part[r][0] = fmaf(w, K, part[r][0]);
-        M *= w;
-#pragma unroll
-        for (int c = 0; c < D; ++c)
-          part[r][1 + c] = fmaf(ORDER == 1 ? M : M * step[c], step[c], part[r][1 + c]);
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < ROWS; ++r)
-      for (int c = 0; c <= D; ++c) total[r][c] += part[r][c];
-  }
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r)
-    if (rows[r] < n)
-      for (int c = 0; c <= D; ++c)
-        parts[((long long)blockIdx.y * (1 + D) + c) * n + rows[r]] = total[r][c];
+  for (int c = 1; c < D; ++c) base = fmaf(step[c], step[c], base);
+  return base;
 }
 
-// Adds the parts of the blocks, in order.
-template <class Real, int D>
-__global__ void add_parts(const double *parts, int n, int n_parts, double *sums, Real *moments) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n) return;
-  for (int c = 0; c <= D; ++c) {
-    double total = 0;
-    for (int p = 0; p < n_parts; ++p) total += parts[((long long)p * (1 + D) + c) * n + i];
-    if (c == 0)
-      sums[i] = total;
-    else
-      moments[i * D + c - 1] = (Real)total;
+__device__ __forceinline__ float next(float value) {  // of the following lane, in a circle
+  return __shfl_sync(0xffffffff, value, (threadIdx.x + 1) & 31);
+}
+
+template <int D, bool SPLIT, bool WEIGHTED>
+__device__ __forceinline__ void go_round(float4 &point, float4 &low) {
+  point.x = next(point.x);
+  if constexpr (D > 1) point.y = next(point.y);
+  if constexpr (D > 2) point.z = next(point.z);
+  if constexpr (WEIGHTED) point.w = next(point.w);
+  if constexpr (SPLIT) {
+    low.x = next(low.x);
+    if constexpr (D > 1) low.y = next(low.y);
+    if constexpr (D > 2) low.z = next(low.z);
   }
+}
+
+// One block for the tiles I = blockIdx.x and J = first_tile + blockIdx.y, if I <= J. The sums of tile
+// I are written to row_parts (tiles J, 1 + D, n), those of tile J to column_parts (tiles I, 1 + D,
+// points of all tiles J). A tile with itself has row_parts only.
+template <class Kernel, int D, int ORDER, bool SPLIT, bool WEIGHTED>
+__global__ void __launch_bounds__(32 * WARPS)
+pair_sums(const float4 *high, const float4 *low, int n, int first_tile, float power,
+          float *row_parts, float *column_parts) {
+  __shared__ float columns[WARPS][1 + D][TILE];
+  int I = blockIdx.x, J = first_tile + blockIdx.y;
+  if (I > J) return;
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const float4 zero = make_float4(0, 0, 0, 0);
+  float4 y[ROWS], z[ROWS];
+  float total[ROWS][1 + D];
+  int first = I * TILE + warp * 32 * ROWS + lane;
+#pragma unroll
+  for (int r = 0; r < ROWS; ++r) {
+    int i = first + 32 * r;
+    y[r] = i < n ? high[i] : zero;
+    z[r] = SPLIT && i < n ? low[i] : zero;
+#pragma unroll
+    for (int c = 0; c <= D; ++c) total[r][c] = 0;
+  }
+  // Pairs that do not count: of a point with itself, and those beyond the last point.
+  bool checked = I == J || (J + 1) * TILE > n;
+  for (int start = 0; start < TILE; start += 32) {
+    int j = J * TILE + start + lane;
+    float4 other = j < n ? high[j] : zero, rest = SPLIT && j < n ? low[j] : zero;
+    float sums[1 + D];
+#pragma unroll
+    for (int c = 0; c <= D; ++c) sums[c] = 0;
+    auto process = [&](auto pairs, int turn) {
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r) {
+        float K, M, step[D];
+        float base = step_between<Kernel, D, SPLIT>(y[r], z[r], other, rest, step);
+        evaluate<Kernel, ORDER>(base, power, K, M);
+        if constexpr (decltype(pairs)::check) {
+          int i = first + 32 * r, column = J * TILE + start + ((lane + turn) & 31);
+          if (i == column || i >= n || column >= n) K = M = 0.0f;
+        }
+        float to_row = WEIGHTED ? other.w * M : M, to_column = WEIGHTED ? y[r].w * M : M;
+        total[r][0] = WEIGHTED ? fmaf(other.w, K, total[r][0]) : total[r][0] + K;
+        sums[0] = WEIGHTED ? fmaf(y[r].w, K, sums[0]) : sums[0] + K;
+#pragma unroll
+        for (int c = 0; c < D; ++c) {
+          float moment = ORDER == 1 ? step[c] : step[c] * step[c];
+          total[r][1 + c] = fmaf(to_row, moment, total[r][1 + c]);
+          sums[1 + c] = fmaf(ORDER == 1 ? -to_column : to_column, moment, sums[1 + c]);
+        }
+      }
+      go_round<D, SPLIT, WEIGHTED>(other, rest);
+#pragma unroll
+      for (int c = 0; c <= D; ++c) sums[c] = next(sums[c]);
+    };
+    if (checked)
+      for (int turn = 0; turn < 32; ++turn) process(Checked(), turn);
+    else
+#pragma unroll 2
+      for (int turn = 0; turn < 32; ++turn) process(Unchecked(), turn);
+#pragma unroll
+    for (int c = 0; c <= D; ++c) columns[warp][c][start + lane] = sums[c];
+  }
+  long long n_columns = (long long)gridDim.y * TILE;
+#pragma unroll
+  for (int c = 0; c <= D; ++c)
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r)
+      if (first + 32 * r < n)
+        row_parts[((long long)blockIdx.y * (1 + D) + c) * n + first + 32 * r] = total[r][c];
+  if (I == J) return;
+  __syncthreads();
+  for (int t = threadIdx.x; t < TILE; t += 32 * WARPS)
+    for (int c = 0; c <= D; ++c) {
+      float sum = 0;
+      for (int w = 0; w < WARPS; ++w) sum += columns[w][c][t];
+      column_parts[((long long)I * (1 + D) + c) * n_columns + blockIdx.y * TILE + t] = sum;
+    }
+}
+
+// Adds the sums of the tiles, in order, to `totals`, (1 + D, n): those with the tiles J from
+// first_tile on, and, for points in these, those with the tiles before.
+template <int D>
+__global__ void add_parts(const float *row_parts, const float *column_parts, int n, int first_tile,
+                          int n_tiles, double *totals) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, c = blockIdx.y;
+  if (i >= n) return;
+  int own = i / TILE;
+  double total = totals[(long long)c * n + i];
+  if (own >= first_tile && own < first_tile + n_tiles) {
+    long long n_columns = (long long)n_tiles * TILE, column = i - (long long)first_tile * TILE;
+    for (int I = 0; I < own; ++I)
+      total += column_parts[((long long)I * (1 + D) + c) * n_columns + column];
+  }
+  for (int J = max(own, first_tile); J < first_tile + n_tiles; ++J)
+    total += row_parts[((long long)(J - first_tile) * (1 + D) + c) * n + i];
+  totals[(long long)c * n + i] = total;
+}
+
+// The same sums of the points from `first_row` on, with weights of pairs: W has a row for each point
+// and a column for each of the points whose sums are computed, at a distance of `pitch`. A thread for
+// one of these points and a part of all others.
+constexpr int GROUP = 64;  // pairs that are added in single precision
+
+template <class Kernel, int D, int ORDER, bool SPLIT, class Weight>
+__global__ void weighted_pair_sums(const float4 *high, const float4 *low, const Weight *W,
+                                   long long pitch, int n, int first_row, int n_rows, int chunk,
+                                   float power, double *parts) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x, i = first_row + column;
+  if (column >= n_rows) return;
+  const float4 zero = make_float4(0, 0, 0, 0);
+  float4 y = high[i], z = SPLIT ? low[i] : zero;
+  double total[1 + D] = {};
+  int start = blockIdx.y * chunk, stop = min(n, start + chunk);
+  for (int group = start; group < stop; group += GROUP) {
+    float part[1 + D] = {};
+#pragma unroll 4
+    for (int j = group; j < min(group + GROUP, stop); ++j) {
+      float K, M, step[D];
+      float base = step_between<Kernel, D, SPLIT>(y, z, high[j], SPLIT ? low[j] : zero, step);
+      evaluate<Kernel, ORDER>(base, power, K, M);
+      float w = i == j ? 0.0f : fmaxf((float)W[j * pitch + column], 0.0f);
+      part[0] = fmaf(w, K, part[0]);
+      M *= w;
+#pragma unroll
+      for (int c = 0; c < D; ++c)
+        part[1 + c] = fmaf(ORDER == 1 ? M : M * step[c], step[c], part[1 + c]);
+    }
+    for (int c = 0; c <= D; ++c) total[c] += part[c];
+  }
+  for (int c = 0; c <= D; ++c)
+    parts[((long long)blockIdx.y * (1 + D) + c) * n_rows + column] = total[c];
 }
 
 __device__ __forceinline__ double add_lanes(double value) {
