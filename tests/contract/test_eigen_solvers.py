@@ -8,8 +8,12 @@ import scipy.linalg as sla
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
+import manifoldry.eigen.on_device
+from manifoldry.device import resolve_device, using_device
+from manifoldry.device.emulated import EmulatedDevice
 from manifoldry.eigen import (
     Auto,
+    ChebyshevSubspace,
     Dense,
     Gram,
     Lanczos,
@@ -28,6 +32,7 @@ SOLVERS = [
     ShiftInvertLanczos(),
     Lobpcg(),
     Randomized(),
+    ChebyshevSubspace(),
     Auto(),
     Auto(dense_up_to=0),  # the iterative chain, on problems small enough to have an oracle
 ]
@@ -40,6 +45,23 @@ def _name(solver):
 
 every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=_name)
 both_ends = pytest.mark.parametrize("end", ["smallest", "largest"])
+
+
+@pytest.fixture(params=["cpu", "emulated", "cuda"], autouse=True)
+def device(request, monkeypatch):
+    """Everything runs on the CPU and on devices, for problems of any size."""
+    if request.param == "cpu":
+        yield None
+        return
+    monkeypatch.setattr(manifoldry.eigen.on_device, "LEAST_ENTRIES", 0)
+    monkeypatch.setattr(ShiftInvertLanczos, "_why_on_host", lambda *_: None)
+    monkeypatch.setattr(Lobpcg, "_why_on_host", lambda *_: None)
+    try:
+        device = EmulatedDevice() if request.param == "emulated" else resolve_device("cuda")
+    except RuntimeError as error:
+        pytest.skip(f"no GPU: {error}")
+    with using_device(device):
+        yield device
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ A spectral method defines a :class:`SpectralProblem`. An :class:`EigenSolver` co
 """
 
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver
+from manifoldry.eigen.chebyshev import ChebyshevSubspace
 from manifoldry.eigen.components import ComponentSolver, Spectra
 from manifoldry.eigen.dense import Dense, dense_basis
 from manifoldry.eigen.gram import Gram
@@ -19,6 +20,7 @@ from manifoldry.eigen.standard import StandardProblem
 
 __all__ = [
     "Auto",
+    "ChebyshevSubspace",
     "Choice",
     "ComponentSolver",
     "Dense",

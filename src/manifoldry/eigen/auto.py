@@ -8,11 +8,14 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from manifoldry.device import Device
+from manifoldry.eigen.chebyshev import ChebyshevSubspace
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.inverse import CHOLESKY_FROM, NEARLY_DENSE, estimated_fill, growth_dimension
 from manifoldry.eigen.lanczos import Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
+from manifoldry.eigen.on_device import solving_device
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
 from manifoldry.eigen.shift_invert import ShiftInvertLanczos
@@ -112,6 +115,9 @@ class Auto(EigenSolver):
         Shift-invert of a dense matrix takes as long as about `dense_products` products for its
         solves and, for the Cholesky factor, its order divided by `order_per_product` (measured at
         2000 to 5000 points). The probe before it takes no longer.
+    dense_on_device_up_to : int, default=1000
+        Problems up to this order are solved as dense matrices on a device. Those of higher order
+        have to need many pairs: there a full decomposition takes longer than an iteration for few.
 
     See Also
     --------
@@ -149,6 +155,7 @@ class Auto(EigenSolver):
     max_constrained_cost: int = 500
     order_per_product: int = 40
     dense_products: int = 50
+    dense_on_device_up_to: int = 1000
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
         """Return the solvers in the order they will be tried, each with its reason.
@@ -171,6 +178,10 @@ class Auto(EigenSolver):
         """Yield the choices lazily: computing a later one may be expensive."""
         n, A = problem.n, problem.operator
         side = A.small_side if isinstance(A, Gram) else n
+        device = solving_device(problem)
+        if device is not None:
+            yield from self._on_device(problem, k, device, side)
+            return
         explicit = isinstance(A, np.ndarray) or hasattr(A, "nnz")
         few = explicit and side > self.iterate_from and k <= side // 20
         if side <= self.dense_up_to and not few:
@@ -181,6 +192,28 @@ class Auto(EigenSolver):
         if side <= self.dense_fallback_up_to:
             limit = f"at most {self.dense_fallback_up_to}"
             yield Choice(Dense(), f"order {side} is {limit}: a dense solve as a last resort")
+
+    def _on_device(
+        self, problem: SpectralProblem, k: int, device: Device, side: int
+    ) -> Iterator[Choice]:
+        """Yield the choices on a device, where products cost little and factors are dense."""
+        n, A, where = problem.n, problem.operator, f"on {device.name}"
+        limit = min(self.dense_on_device_up_to, self.dense_up_to)
+        if side <= limit or (side <= self.dense_up_to and 20 * k > side):
+            reason = f"{where}, order {side} is small enough for a dense solve"
+            yield Choice(Dense(), reason)
+        sparse, inner = hasattr(A, "nnz"), problem.end == SpectrumEnd.SMALLEST
+        blocks = f"{where}, {k} pairs of order {n} need only products with blocks"
+        filtered = Choice(ChebyshevSubspace(acceptance=self.acceptance), blocks)
+        if inner or sparse:
+            yield filtered
+        if inner and not isinstance(A, Gram):
+            yield Choice(self._shift_invert, f"order {n}: a factor separates tiny gaps")
+        if not sparse:
+            yield Choice(Randomized(), f"{blocks}, of few powers")
+        yield Choice(self._lanczos, f"{where}, {k} pairs need only products with the operator")
+        if limit < side <= self.dense_fallback_up_to:
+            yield Choice(Dense(), f"{where}, order {side}: a dense solve as a last resort")
 
     def _dense_choice(self, n: int, side: int) -> Choice:
         fits = f"is at most {self.dense_up_to}, where a dense solve is fast and exact"
@@ -317,7 +350,7 @@ class Auto(EigenSolver):
     def solve_with_extra(
         self, problem: SpectralProblem, k: int, extra: int, rng: np.random.Generator
     ) -> Spectrum:
-        standard = problem.standard()
+        standard = problem.standard(solving_device(problem))
         check_n_pairs(standard, k)
         found: list[Spectrum] = []
         failures: list[str] = []

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh, qr
-from scipy.linalg.lapack import dormqr
+from scipy.linalg import eigh, qr, solve, svd
 
 from manifoldry.eigen.gram import Gram
+from manifoldry.eigen.on_device import FEWER_POINTS
 from manifoldry.eigen.problem import SpectralProblem
-from manifoldry.eigen.solver import PairSolver, verified
+from manifoldry.eigen.solver import PairSolver, small_pairs, verified
 from manifoldry.eigen.spectrum import Acceptance, Spectrum
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
+from manifoldry.util.arrays import like, namespace, on_cpu, to_numpy
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import plan_matrix
 
@@ -64,6 +65,7 @@ class Dense(PairSolver):
     """
 
     extra_pairs_are_cheap = True
+    any_namespace = True
 
     well_conditioned: float = 1e-10
     accurate_squares: float = 1e-6
@@ -84,7 +86,11 @@ class Dense(PairSolver):
         A, n = standard.A, standard.n
         if n > self.planned_above and not (isinstance(A, Gram) and A.factor.shape[1] < n):
             what = f"a dense eigenproblem of order {n}"
-            plan_matrix((n, n), 32, what, "pass eigen_solver='auto', which uses other solvers")
+            remedy = "pass eigen_solver='auto', which uses other solvers"
+            if standard.device is None:
+                plan_matrix((n, n), 32, what, remedy)
+            else:
+                standard.device.plan(32.0 * n * n, what, f"{remedy}, or {FEWER_POINTS}")
         if not (isinstance(A, Gram) and A.single and k < A.factor.shape[1] < A.factor.shape[0]):
             return self._pairs(problem, standard, k, rng, extra)
         why = f"more than single_up_to={self.single_up_to} pairs were requested"
@@ -129,15 +135,17 @@ class Dense(PairSolver):
         values, W = (part[..., ::-1] for part in _extreme(F.small_matrix(), end, count))
         if values[k] <= self.accurate_squares * values[0]:
             return None
-        W = np.ascontiguousarray(W[:, : k + 1])
+        xp = namespace(W)
+        W = xp.ascontiguousarray(W[:, : k + 1])
         U = F.times_factor(W)
-        squares, C = (end.from_end(part) for part in np.linalg.eigh(U.T @ U))
+        squares, C = small_pairs(standard, U.T @ U)
         U, W, sigma = U @ C, W @ C, np.sqrt(squares)
-        residuals = np.linalg.norm(F.times_transpose(U) - W * squares, axis=0) * sigma[0] / sigma
+        R = F.times_transpose(U) - W * like(squares, W)
+        residuals = to_numpy(xp.linalg.norm(R, axis=0)) * sigma[0] / sigma
         zeros = np.zeros(min(k + 1 + extra, standard.dimension) - count)  # beyond the rank of F
         values = np.concatenate([squares, values[k + 1 :], zeros])
         spectrum = verified(
-            problem, standard, k, values, U / sigma, residuals, extra, norm=values[0]
+            problem, standard, k, values, to_numpy(U) / sigma, residuals, extra, norm=values[0]
         )
         return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
 
@@ -154,7 +162,7 @@ class Dense(PairSolver):
         if largest and k <= F.small_side:
             values, W = _extreme(F.small_matrix(), standard.end, k)
             if values[0] > self.well_conditioned * values[-1]:
-                return F.times_factor(W) / np.sqrt(values)
+                return F.times_factor(W) / like(np.sqrt(values), W)
         values, U = self._range_pairs(F)  # ascending
         missing = standard.dimension - len(values)
         if largest:
@@ -164,29 +172,30 @@ class Dense(PairSolver):
         else:
             zeros = min(missing, k)
             kept = U[:, : k - zeros]
-        null = _orthogonal_to(np.hstack([standard.Q, U]), zeros, rng)
-        return np.hstack([kept, null])
+        hstack = namespace(U).hstack
+        null = _orthogonal_to(hstack([standard.Q, U]), zeros, rng)
+        return hstack([kept, null])
 
     def _range_pairs(self, F: Gram) -> tuple[Array, Array]:
         """Return all pairs of F Fᵀ with a nonzero eigenvalue, ascending."""
         if F.explicit:
             # F = QR, so F Fᵀ = Q (R Rᵀ) Qᵀ: orthonormal vectors without a division by small σ.
-            basis, R = qr(F.factor, mode="economic", check_finite=False)
-            values, W = eigh(R @ R.T)
+            basis, R = _factorized(F.factor)
+            values, W = _every_pair(R @ R.T)
         else:
-            values, W = eigh(F.small_matrix())
+            values, W = _every_pair(F.small_matrix())
         kept = values > (self.null_tolerance if F.explicit else self.implicit_null_tolerance) * max(
             values[-1], 0.0
         )
-        values, W = values[kept], W[:, kept]
-        vectors = basis @ W if F.explicit else (F.factor @ W) / np.sqrt(values)
+        values, W = values[kept], W[:, like(np.flatnonzero(kept), W)]
+        vectors = basis @ W if F.explicit else F.times_factor(W) / like(np.sqrt(values), W)
         return values, vectors
 
 
 def dense_basis(standard: StandardProblem, k: int) -> Array:
     """Return k eigenvectors of the dense operator in the orthogonal complement of Q.
 
-    Householder reflections H map Q to the first q axes, so the trailing block of HᵀAH is the
+    An orthogonal matrix H maps the first q axes to range(Q), so the trailing block of HᵀAH is the
     compressed operator. Adding τQQᵀ with a large τ would have a rounding error of eps·τ.
 
     Parameters
@@ -218,33 +227,69 @@ def dense_basis(standard: StandardProblem, k: int) -> Array:
     q = Q.shape[1]
     if q == 0:
         return _extreme(A, standard.end, k)[1]
-    (reflectors, tau), _ = qr(Q, mode="raw", check_finite=False)
-    A = _reflect(reflectors, tau, _reflect(reflectors, tau, A, "T").T, "T")
-    inner = _extreme(A[q:, q:], standard.end, k)[1]
-    padded = np.vstack([np.zeros((q, k)), inner])
-    return _reflect(reflectors, tau, padded, "N")
+    U, K = _block_reflection(Q)
+    inner = _extreme(_compressed(A, U, K), standard.end, k)[1]
+    # H applied to [0, inner].
+    vectors = -U @ (K @ (U[q:].T @ inner))
+    vectors[q:] += inner
+    return vectors
 
 
-def _reflect(reflectors: Array, tau: Array, C: Array, trans: str) -> Array:
-    """Return Hᵀ C ("T") or H C ("N") for H stored as Householder reflectors."""
-    C = np.asfortranarray(C)
-    lwork = max(1, C.shape[1]) * 64
-    out, _, info = dormqr("L", trans, reflectors, tau, C, lwork)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"LAPACK dormqr returned {info}")
-    return np.asarray(out)
+def _block_reflection(Q: Array) -> tuple[Array, Array]:
+    """Return U and K of an orthogonal H = I − U K Uᵀ that maps the first q axes to range(Q).
+
+    U = Q − [S, 0] and K = (I − Q₁ᵀS)⁻¹, where Q₁ are the first q rows, for any orthogonal S
+    (Schreiber and Parlett 1988). With S the negative polar factor of Q₁, the inverse has condition
+    number two at most.
+    """
+    q = Q.shape[1]
+    first = to_numpy(Q[:q])
+    left, _, right = svd(first, check_finite=False)
+    S = -left @ right
+    U = Q.copy()
+    U[:q] -= like(S, Q)
+    return U, like(solve(np.eye(q) - first.T @ S, np.eye(q), check_finite=False), Q)
+
+
+def _compressed(A: Array, U: Array, K: Array) -> Array:
+    """Return the trailing block of HᵀAH = A − U Zᵀ − Z Uᵀ, in the memory of A."""
+    q = U.shape[1]
+    Y = A @ (U @ K)
+    Z = Y - U @ (K.T @ (U.T @ Y)) / 2
+    inner = A[q:, q:]
+    inner -= U[q:] @ Z[q:].T
+    inner -= Z[q:] @ U[q:].T
+    return inner
 
 
 def _extreme(A: Array, end: SpectrumEnd, k: int) -> tuple[Array, Array]:
-    """Return k pairs of a dense matrix from one end of its spectrum."""
+    """Return k pairs of a dense matrix from one end of its spectrum, the values on the host."""
     n = A.shape[0]
     first = 0 if end is SpectrumEnd.SMALLEST else n - k
+    if not on_cpu(A):
+        values, vectors = _every_pair(A)
+        return values[first : first + k], vectors[:, first : first + k]
     return eigh(A, subset_by_index=(first, first + k - 1), check_finite=False)
+
+
+def _every_pair(A: Array) -> tuple[Array, Array]:
+    """Return all pairs of a dense matrix, ascending, the values on the host."""
+    if on_cpu(A):
+        return eigh(A)
+    values, vectors = namespace(A).linalg.eigh(A)
+    return to_numpy(values), vectors
+
+
+def _factorized(F: Array) -> tuple[Array, Array]:
+    """The factors of a QR decomposition."""
+    if on_cpu(F):
+        return qr(F, mode="economic", check_finite=False)
+    return namespace(F).linalg.qr(F)
 
 
 def _orthogonal_to(U: Array, count: int, rng: np.random.Generator) -> Array:
     """Return orthonormal columns orthogonal to the orthonormal columns of U."""
-    X: Array = rng.standard_normal((U.shape[0], count))
+    X: Array = like(rng.standard_normal((U.shape[0], count)), U)
     for _ in range(2):
         X = orthonormal_basis(X - U @ (U.T @ X))
     return X

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +12,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from manifoldry.eigen.cholesky import NotDefiniteError, SparseCholesky
+from manifoldry.eigen.on_device import DeviceOperator
 from manifoldry.eigen.standard import Product, SpectrumEnd
+from manifoldry.util.arrays import like, namespace, to_numpy
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 Solve = Callable[[Array], Array]
@@ -29,8 +32,8 @@ class ShiftedInverse:
 
     Parameters
     ----------
-    A : ndarray or sparse array of shape (n, n)
-        A symmetric matrix.
+    A : ndarray, sparse array or DeviceOperator of shape (n, n)
+        A symmetric matrix. On a device its factor is always dense.
     shift : float
         The shift σ. NotDefiniteError is raised if A has eigenvalues beyond it.
     end : {"smallest", "largest"}
@@ -60,26 +63,46 @@ class ShiftedInverse:
     ) -> None:
         sign = -SpectrumEnd(end).sign
         n = A.shape[0]
+        self._solve: Solve
+        if isinstance(A, DeviceOperator):
+            self._factorize_on_device(A, sign, shift)
+            return
         if sp.issparse(A) and A.nnz > NEARLY_DENSE * n**2:
             A = A.toarray()
         if sp.issparse(A):
             M = _with_diagonal(sign * A, -sign * shift)
             self.M = M.T  # the same, by rows
-            self._sparse: Matrix = (
+            factor: Matrix = (
                 SparseCholesky(self.M)
                 if n > cholesky_from and M.nnz <= MOST_ENTRIES
                 else _definite_lu(M, skip_pivot_check=skip_pivot_check)
             )
+            self._solve = lambda X: factor.solve(X)
         else:
             self.M = sign * A  # a copy
             self.M[np.diag_indices(n)] -= sign * shift
-            self._factor = _cholesky(self.M)
+            self._solve = partial(cho_solve, _cholesky(self.M), check_finite=False)
+
+    def _factorize_on_device(self, A: DeviceOperator, sign: float, shift: float) -> None:
+        device, diagonal = A.device, A.device.xp.arange(A.shape[0])
+        self.M = A.toarray()
+        self.M *= sign
+        self.M[diagonal, diagonal] -= sign * shift
+        try:
+            R = device.cholesky(self.M)
+        except np.linalg.LinAlgError as error:
+            raise NotDefiniteError(str(error)) from error
+
+        def solve(X: Array) -> Array:
+            columns = X if X.ndim == 2 else X[:, None]
+            half = device.solve_triangular(R, columns, transposed=True)
+            return device.solve_triangular(R, half).reshape(X.shape)
+
+        self._solve = solve
 
     def solve(self, X: Array) -> Array:
         """Return M⁻¹ X."""
-        if sp.issparse(self.M):
-            return np.asarray(self._sparse.solve(X))
-        return np.asarray(cho_solve(self._factor, X, check_finite=False))
+        return self._solve(X)
 
     def constrained(
         self, Q: Array, n_deflated: int = 0, *, tolerance: float = 1e-13, max_condition: float = 1e4
@@ -102,7 +125,8 @@ class ShiftedInverse:
 
     def _is_invariant(self, Q: Array, tolerance: float) -> bool:
         MQ = self.M @ Q
-        return bool(np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= tolerance * abs(self.M).max())
+        outside = namespace(Q).linalg.norm(MQ - Q @ (Q.T @ MQ))
+        return bool(outside <= tolerance * abs(self.M).max())
 
     def _deflated(self, D: Array) -> Solve:
         """Return the solver on the orthogonal complement of the invariant subspace range(D)."""
@@ -114,13 +138,14 @@ class ShiftedInverse:
         """Return the solver for constraints C that are not invariant and D that are."""
         solve = self._deflated(D)
         W = solve(C)
-        S = C.T @ W
+        S = to_numpy(C.T @ W)
         S = (S + S.T) / 2
         factor = cho_factor(S, check_finite=False)
 
         def solve_once(X: Array) -> Array:
             Y = solve(_project_out(C, X))
-            return _project_out(C, Y - W @ cho_solve(factor, C.T @ Y, check_finite=False))
+            inner = cho_solve(factor, to_numpy(C.T @ Y), check_finite=False)
+            return _project_out(C, Y - W @ like(inner, C))
 
         def solve_refined(X: Array) -> Array:
             Y = solve_once(X)

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from manifoldry.eigen.standard import Product, StandardProblem
+from manifoldry.util.arrays import like, namespace, to_numpy
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
 
@@ -63,7 +64,7 @@ def blas_threads(
 
 def start_block(standard: StandardProblem, columns: int, rng: np.random.Generator) -> Array:
     """Return random columns (n, columns) in the orthogonal complement of Q."""
-    return standard.project(rng.standard_normal((standard.n, columns)))
+    return standard.project(standard.placed(rng.standard_normal((standard.n, columns))))
 
 
 def constrained_subspace(standard: StandardProblem, rng: np.random.Generator) -> Subspace:
@@ -93,9 +94,10 @@ def largest_pairs(
     can compare the residuals with the gaps.
     """
     m = min(basis, operator.n - 1)
-    V, T = np.empty((m + 1, operator.n)), np.zeros((m, m))  # one row per basis vector
-    V[0] = space.start()
-    V[0] /= np.linalg.norm(V[0])
+    start = space.start()
+    # One row per basis vector.
+    V, T = namespace(start).empty((m + 1, operator.n)), np.zeros((m, m))
+    V[0] = start / _length(start)
     kept = products = 0
     while True:
         for j in range(kept, m):
@@ -110,10 +112,10 @@ def largest_pairs(
             done = stop(leading, errors)
             give_up_now = give_up is not None and give_up(leading, errors, products)
             if done or give_up_now or products >= max_products:
-                vectors = (S[:, : -k - 1 : -1].T @ V[: j + 1]).T
+                vectors = (like(S[:, : -k - 1 : -1], V).T @ V[: j + 1]).T
                 return RitzPairs(leading, vectors, errors, products, done, float(theta[0]))
         kept = min(k + (m - k) // 2, m - 2) if m > k + 2 else k
-        V[:kept] = S[:, -kept:].T @ V[:m]
+        V[:kept] = like(S[:, -kept:], V).T @ V[:m]
         V[kept] = V[m]
         T[:] = 0
         T[range(kept), range(kept)] = theta[-kept:]
@@ -134,30 +136,34 @@ def _extend(
     vector is orthogonalized once more.
     """
     w = operator @ V[j]
-    scale = max(float(np.linalg.norm(w)), float(np.abs(T).max()))
+    scale = max(_length(w), float(np.abs(T).max()))
     # Most of w lies along V[first:], its two predecessors (after a restart, all vectors that were
     # kept). After removing that part, one orthogonalization against the whole basis suffices.
     h = np.zeros(j + 1)
     for i in (first, 0):
         c = V[i : j + 1] @ w
         w -= c @ V[i : j + 1]
-        h[i:] += c
+        h[i:] += to_numpy(c)
     w = space.project(w)
-    beta = float(np.linalg.norm(w))
+    beta = _length(w)
     if beta < cancellation * scale:
         w = space.project(w - (V[: j + 1] @ w) @ V[: j + 1])
-        beta = float(np.linalg.norm(w))
+        beta = _length(w)
     T[j, : j + 1] = T[: j + 1, j] = h
     if beta <= 10 * _EPS * scale:
         # The basis spans an invariant subspace: continue with a random orthogonal vector.
         w, beta = space.start(), 0.0
         for _ in range(3):
             w -= (V[: j + 1] @ w) @ V[: j + 1]
-            w /= np.linalg.norm(w)
+            w /= _length(w)
         V[j + 1] = w
     else:
         V[j + 1] = w / beta
     return beta
+
+
+def _length(x: Array) -> float:
+    return float(namespace(x).linalg.norm(x))
 
 
 def deflated(operator: Product, V: Array, shift: float = 0.0) -> Product:
@@ -248,8 +254,8 @@ def with_full_multiplicity(
             break
         if not found.converged and found.values[0] < bound:
             break  # no eigenvalue at the bound was found
-        extra = found.vectors - V @ (V.T @ found.vectors)
-        V = np.linalg.qr(np.hstack([V, extra / np.linalg.norm(extra)]))[0]
-        values, C = np.linalg.eigh(V.T @ (operator @ V))
-        V, values = V @ C[:, ::-1], values[::-1]
+        extra, xp = found.vectors - V @ (V.T @ found.vectors), namespace(V)
+        V = xp.linalg.qr(xp.hstack([V, extra / xp.linalg.norm(extra)]))[0]
+        values, C = np.linalg.eigh(to_numpy(V.T @ (operator @ V)))
+        V, values = V @ like(C[:, ::-1], V), values[::-1]
     return V, values

@@ -19,6 +19,7 @@ from manifoldry.eigen.krylov import (
 from manifoldry.eigen.solver import PairSolver, SolverFailed, converged
 from manifoldry.eigen.spectrum import DEFAULT_ACCEPTANCE, Acceptance
 from manifoldry.eigen.standard import Product, StandardProblem
+from manifoldry.util.arrays import namespace, to_numpy
 from manifoldry.util.typing import Array
 
 
@@ -118,6 +119,7 @@ class Lanczos(PairSolver):
     """
 
     extra_pairs_are_cheap = True
+    any_namespace = True
 
     basis: int = 40
     max_products: int = 10_000
@@ -204,4 +206,4 @@ def positive(standard: StandardProblem) -> Product:
 
 def rayleigh_quotients(standard: StandardProblem, V: Array) -> Array:
     """Return the Rayleigh quotients of the unit columns of V."""
-    return np.asarray(np.einsum("ij,ij->j", V, standard.apply(V)))
+    return to_numpy(namespace(V).einsum("ij,ij->j", V, standard.apply(V)))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
 
 from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.krylov import start_block, too_small
-from manifoldry.eigen.solver import PairSolver, converged
+from manifoldry.eigen.solver import PairSolver, converged, small_pairs
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
+from manifoldry.util.arrays import like, namespace, to_numpy
 from manifoldry.util.threads import ForkSafeLock
 from manifoldry.util.typing import Array, Matrix
 
@@ -45,7 +46,8 @@ def multigrid(M: Matrix, rng: np.random.Generator) -> Preconditioner | None:
 
 def inverse_diagonal(M: Matrix) -> Preconditioner:
     """Return the Jacobi preconditioner of M."""
-    inverse = 1 / np.maximum(M.diagonal(), np.finfo(float).tiny)
+    diagonal = M.diagonal()
+    inverse = 1 / namespace(diagonal).maximum(diagonal, np.finfo(float).tiny)
     return lambda R: inverse[:, None] * R
 
 
@@ -87,10 +89,15 @@ class Lobpcg(PairSolver):
     """
 
     extra_pairs_are_cheap = True
+    any_namespace = True
 
     oversampling: int = 5
     max_iter: int = 200
     shift: float = 1e-10
+
+    def _why_on_host(self, standard: StandardProblem) -> str | None:
+        multigrid = _is_preconditioned(standard) and find_spec("pyamg") is not None
+        return "its multigrid preconditioner does" if multigrid else None
 
     def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
         block = k + self.oversampling
@@ -101,8 +108,9 @@ class Lobpcg(PairSolver):
         values, X, directions = _step(standard, X, X[:, :0], X[:, :0])
         for _ in range(self.max_iter):
             AX = standard.project(standard.apply(X))
-            R = AX - X * values
-            if converged(standard, values[:k], np.linalg.norm(R[:, :k], axis=0)):
+            R = AX - X * like(values, X)
+            lengths = namespace(R).linalg.norm(R[:, :k], axis=0)
+            if converged(standard, values[:k], to_numpy(lengths)):
                 break
             values, X, directions = _step(standard, X, precondition(R), directions)
         return X[:, :k]
@@ -113,10 +121,10 @@ def _step(
 ) -> tuple[Array, Array, Array]:
     """Return Ritz values, iterates and directions from the span of X, W and the directions."""
     W = _new_directions(standard, X, W)
-    basis = np.hstack([X, W])
-    basis = np.hstack([basis, _new_directions(standard, basis, directions)])
-    T = basis.T @ standard.apply(basis)
-    values, C = (standard.end.from_end(part) for part in eigh((T + T.T) / 2))
+    hstack = namespace(X).hstack
+    basis = hstack([X, W])
+    basis = hstack([basis, _new_directions(standard, basis, directions)])
+    values, C = small_pairs(standard, basis.T @ standard.apply(basis))
     b = X.shape[1]
     return values[:b], basis @ C[:, :b], basis[:, b:] @ C[b:, :b]
 
@@ -132,7 +140,13 @@ def _new_directions(standard: StandardProblem, basis: Array, Y: Array) -> Array:
 def _preconditioner(
     standard: StandardProblem, rng: np.random.Generator, shift: float
 ) -> Preconditioner:
-    if standard.end is SpectrumEnd.LARGEST or not (standard.sparse and standard.semidefinite):
+    if not _is_preconditioned(standard):
         return lambda R: R
+    if standard.device is not None:
+        return inverse_diagonal(standard.A)
     M = standard.A + shift * standard.norm * sp.eye_array(standard.n)
     return multigrid(M, rng) or inverse_diagonal(M)
+
+
+def _is_preconditioned(standard: StandardProblem) -> bool:
+    return standard.end is SpectrumEnd.SMALLEST and standard.sparse and standard.semidefinite

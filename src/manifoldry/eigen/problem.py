@@ -11,8 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry.device import Device
 from manifoldry.eigen.gram import Gram
+from manifoldry.eigen.on_device import DeviceOperator, GramOnDevice, operator_on
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
+from manifoldry.util.arrays import namespace
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
@@ -120,27 +123,40 @@ class SpectralProblem:
         """Whether the coordinates are √λ·v, as for a Gram matrix."""
         return self.scale == "sqrt_eigenvalue"
 
-    def standard(self) -> StandardProblem:
+    def standard(self, device: Device | None = None) -> StandardProblem:
         """Return the standard eigenproblem for g = B^{1/2} f with constraints Qᵀg = 0.
+
+        Parameters
+        ----------
+        device : Device, optional
+            The device that will have its operator and constraints in its memory; the CPU by
+            default.
 
         Returns
         -------
         StandardProblem
             The problem.
         """
+
+        def placed(X: Array) -> Array:
+            return X if device is None else device.array(X)
+
+        A = self.operator if device is None else operator_on(device, self.operator)
         root = np.ones(self.n) if self.mass is None else np.sqrt(self.mass)
-        A = self.operator if self.mass is None else _congruent(self.operator, 1 / root)
-        Q: Array = np.empty((self.n, 0))
+        if self.mass is not None:
+            A = _congruent(A, placed(1 / root))
+        Q: Array = placed(np.empty((self.n, 0)))
         if self.deflate is not None:
-            Q = orthonormal_basis(root[:, None] * self.deflate)
-        n_deflated = Q.shape[1]
+            Q = orthonormal_basis(placed(root)[:, None] * placed(self.deflate))
+        n_deflated, single = Q.shape[1], False
         if self.constraint is not None:
             # Only the span of the columns counts, and single precision has a small range.
-            scale = (root / power_of_two_scale(root)).astype(self.constraint.dtype)[:, None]
-            C = orthonormal_basis(scale * self.constraint, beyond=Q)[:, n_deflated:]
-            Q = np.hstack([Q, C])
-        single = self.constraint is not None and self.constraint.dtype == np.float32
-        return StandardProblem(A, Q, SpectrumEnd(self.end), self.bounds, n_deflated, single)
+            single = self.constraint.dtype == np.float32
+            scale = (root / power_of_two_scale(root)).astype(self.constraint.dtype)
+            C = orthonormal_basis(placed(scale)[:, None] * placed(self.constraint), beyond=Q)
+            Q = namespace(Q).hstack([Q, C[:, n_deflated:].astype(Q.dtype, copy=False)])
+        end = SpectrumEnd(self.end)
+        return StandardProblem(A, Q, end, self.bounds, n_deflated, single, device)
 
     def restrict(self, rows: IntArray) -> SpectralProblem:
         """Return the problem on the rows of one connected component of a sparse operator.
@@ -191,7 +207,7 @@ def _submatrix(graph: Callable[[], sp.csr_array], rows: IntArray) -> sp.csr_arra
 
 def _congruent(A: Matrix, s: Array) -> Matrix:
     """Return diag(s) A diag(s) in the representation of A, exactly symmetric."""
-    if isinstance(A, Gram):
+    if isinstance(A, Gram | DeviceOperator):
         return A.scaled(s)
     if sp.issparse(A):
         # The product s_i s_j is the same number on both sides of the diagonal.
@@ -211,6 +227,8 @@ def _congruent(A: Matrix, s: Array) -> Matrix:
 
 def _checked_operator(A: Matrix) -> Matrix:
     """Return A in double precision after checking its shape, entries and symmetry."""
+    if isinstance(A, GramOnDevice | DeviceOperator):  # checked when they were made
+        return A
     if isinstance(A, Gram):
         entries = A.factor
     elif isinstance(A, LinearOperator):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
 from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.krylov import start_block, too_small
-from manifoldry.eigen.solver import PairSolver, converged, rayleigh_ritz
+from manifoldry.eigen.solver import PairSolver, converged, rayleigh_ritz, small_pairs
 from manifoldry.eigen.standard import StandardProblem
+from manifoldry.util.arrays import namespace
 from manifoldry.util.typing import Array
 
 
@@ -50,6 +50,7 @@ class Randomized(PairSolver):
     """
 
     extra_pairs_are_cheap = True
+    any_namespace = True
 
     oversampling: int = 10
     power: int = 4
@@ -61,7 +62,8 @@ class Randomized(PairSolver):
         if too_small(standard, block):
             return dense_basis(standard, k)
         longest = min(self.max_power, standard.dimension // (2 * block))
-        X = np.linalg.qr(start_block(standard, block, rng))[0]
+        start = start_block(standard, block, rng)
+        X = namespace(start).linalg.qr(start)[0]
         power = min(self.power, longest)
         for _ in range(self.max_iter):
             X = _krylov_ritz(standard, X, power)
@@ -74,16 +76,15 @@ class Randomized(PairSolver):
 
 def _krylov_ritz(standard: StandardProblem, X: Array, power: int) -> Array:
     """Return the Ritz vectors of [X, AX, …, A^power X], from the wanted end inwards."""
-    basis, images = X, standard.project(standard.apply(X))
+    basis, images, xp = X, standard.project(standard.apply(X)), namespace(X)
     new = images
     for _ in range(power):
         # Orthogonalize twice against the whole basis, so that no orthogonality is lost.
         for _ in range(2):
-            new = np.linalg.qr(new - basis @ (basis.T @ new))[0]
-        new = np.linalg.qr(standard.project(new))[0]
+            new = xp.linalg.qr(new - basis @ (basis.T @ new))[0]
+        new = xp.linalg.qr(standard.project(new))[0]
         image = standard.project(standard.apply(new))
-        basis, images = np.hstack([basis, new]), np.hstack([images, image])
+        basis, images = xp.hstack([basis, new]), xp.hstack([images, image])
         new = image
-    T = basis.T @ images
-    C = standard.end.from_end(eigh((T + T.T) / 2)[1])
+    C = small_pairs(standard, basis.T @ images)[1]
     return basis @ C[:, : X.shape[1]]

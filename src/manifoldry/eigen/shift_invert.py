@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,9 +20,11 @@ from manifoldry.eigen.krylov import (
     with_full_multiplicity,
 )
 from manifoldry.eigen.lanczos import positive, rayleigh_quotients
+from manifoldry.eigen.on_device import DeviceOperator
 from manifoldry.eigen.solver import PairSolver, SolverFailed
 from manifoldry.eigen.spectrum import Acceptance, cluster_gaps
 from manifoldry.eigen.standard import Product, StandardProblem
+from manifoldry.util.arrays import like, namespace
 from manifoldry.util.typing import Array
 
 
@@ -66,6 +68,9 @@ class ShiftInvertLanczos(PairSolver):
         Above this order, convergence is tested after each solve, else after every third one.
     negative_tolerance : float, default=1e-6
         The shift is rejected if a Ritz value is below minus this fraction of the largest one.
+    dense_on_device_up_to : int, default=30000
+        Up to this order matrices on a device are factorized there, as dense ones, if there is
+        enough memory; sparse ones above it are factorized on the CPU.
 
     See Also
     --------
@@ -84,6 +89,7 @@ class ShiftInvertLanczos(PairSolver):
     """
 
     extra_pairs_are_cheap = True
+    any_namespace = True
 
     basis: int = 30
     max_products: int = 1000
@@ -97,6 +103,14 @@ class ShiftInvertLanczos(PairSolver):
     cholesky_from: int = CHOLESKY_FROM
     test_each_solve_from: int = 5000
     negative_tolerance: float = 1e-6
+    dense_on_device_up_to: int = 30_000
+
+    def _why_on_host(self, standard: StandardProblem) -> str | None:
+        n = standard.n
+        fits = standard.device is None or 8.0 * 5 * n**2 <= standard.device.free_memory
+        if not standard.sparse or (n <= self.dense_on_device_up_to and fits):
+            return None
+        return f"factors of order {n} are sparse, and those of a GPU are dense"
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return blas_threads(standard)
@@ -109,7 +123,7 @@ class ShiftInvertLanczos(PairSolver):
     ) -> Array:
         if too_small(standard, k + extra):
             return dense_basis(standard, k + extra)
-        if not (standard.sparse or isinstance(standard.A, np.ndarray)):
+        if not (standard.sparse or isinstance(standard.A, np.ndarray | DeviceOperator)):
             raise SolverFailed(
                 f"{self.name} factorizes the operator and needs it as an array or sparse matrix",
                 'pass eigen_solver="lanczos" for an operator given only by its product',
@@ -161,9 +175,10 @@ class ShiftInvertLanczos(PairSolver):
         # One more product reduces the errors outside range(V) by a ratio of eigenvalues, and
         # Rayleigh-Ritz removes the errors inside: residuals fall by a factor of 2 to 4 (path
         # Laplacians), which matters where gaps are close to rounding.
-        V = operator @ np.linalg.qr(V)[0]
-        V /= np.linalg.norm(V, axis=0)
-        return np.asarray(V)
+        linalg = namespace(V).linalg
+        V = operator @ linalg.qr(V)[0]
+        V /= linalg.norm(V, axis=0)
+        return V
 
     def _largest_of_inverse(
         self,
@@ -201,19 +216,20 @@ class ShiftInvertLanczos(PairSolver):
             V, values = with_full_multiplicity(
                 operator, run, k, space, basis=basis, max_products=most
             )
-        dominant = V[:, values > self.dominant * values[k - 1]]
+        dominant = V[:, like(np.flatnonzero(values > self.dominant * values[k - 1]), V)]
         missing = k - dominant.shape[1]
         if missing in (0, k):
             return V[:, :count]
         # Deflated vectors must be accurate: one more product reduces their error by `dominant`.
-        dominant = np.linalg.qr(operator @ dominant)[0]
+        xp = namespace(V)
+        dominant = xp.linalg.qr(operator @ dominant)[0]
         rest = self._largest_of_inverse(deflated(operator, dominant), missing, extra, standard, rng)
-        return np.hstack([dominant, rest])
+        return xp.hstack([dominant, rest])
 
 
 def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> float:
     """Return a rough estimate of the extreme eigenvalue of A, which lies inside its spectrum."""
-    unconstrained = StandardProblem(standard.A, standard.Q[:, :0], standard.end, standard.bounds)
+    unconstrained = replace(standard, Q=standard.Q[:, :0], n_deflated=0, single=False)
     operator = positive(unconstrained)
 
     def rough(values: Array, residuals: Array) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackError
 
+from manifoldry.eigen.on_device import solving_device
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.spectrum import (
     DEFAULT_ACCEPTANCE,
@@ -24,6 +25,7 @@ from manifoldry.eigen.spectrum import (
 )
 from manifoldry.eigen.standard import StandardProblem
 from manifoldry.exceptions import ConvergenceWarning, warn
+from manifoldry.util.arrays import like, namespace, on_cpu, to_numpy
 from manifoldry.util.typing import Array
 
 
@@ -145,7 +147,9 @@ class PairSolver(EigenSolver):
 
     A subclass implements ``_basis(standard, k, rng)``, which returns at least k vectors whose span
     contains the wanted eigenvectors of a :class:`StandardProblem`. The vectors are orthonormalized,
-    refined by Rayleigh–Ritz and verified here, in the same way for all solvers.
+    refined by Rayleigh–Ritz and verified here, in the same way for all solvers. In a context of
+    :func:`manifoldry.using_device` a solver whose `any_namespace` is True gets operators and arrays
+    in the memory of the device, and returns such; others run on the CPU.
 
     See Also
     --------
@@ -171,13 +175,17 @@ class PairSolver(EigenSolver):
     (array([8., 4.]), True)
     """
 
+    any_namespace: ClassVar[bool] = False
+    """Whether :meth:`_basis` takes arrays of any namespace, such as those of a device."""
+
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         return self.solve_with_extra(problem, k, 0, rng)
 
     def solve_with_extra(
         self, problem: SpectralProblem, k: int, extra: int, rng: np.random.Generator
     ) -> Spectrum:
-        spectrum = self.attempt(problem, problem.standard(), k, rng, extra)
+        standard = problem.standard(solving_device(problem))
+        spectrum = self.attempt(problem, standard, k, rng, extra)
         if not spectrum.accepted:
             warn(rejection_message(spectrum), ConvergenceWarning)
         return spectrum
@@ -216,6 +224,7 @@ class PairSolver(EigenSolver):
             If the solver has nothing to return.
         """
         check_n_pairs(standard, k)
+        standard = self._where_it_runs(problem, standard)
         wanted = min(k + 1, standard.dimension)
         extra = min(extra, standard.dimension - wanted)
         try:
@@ -231,6 +240,19 @@ class PairSolver(EigenSolver):
         spectrum = verified(problem, standard, k, values, V, residuals, extra)
         return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
 
+    def _where_it_runs(
+        self, problem: SpectralProblem, standard: StandardProblem
+    ) -> StandardProblem:
+        """The problem, or if it is on a device where this solver does not run, one on the CPU."""
+        if standard.device is None or (why := self._why_on_host(standard)) is None:
+            return standard
+        standard.device.runs_on_host(f"the eigensolver {self.name}", why)
+        return problem.standard()
+
+    def _why_on_host(self, standard: StandardProblem) -> str | None:
+        """Why this solver does not run on the device of a problem; None if it does."""
+        return None if self.any_namespace else "it takes arrays of numpy"
+
     def _check_basis(self, vectors: Any, n: int, k: int) -> None:
         shape = getattr(vectors, "shape", None)
         if shape is None or len(shape) != 2 or shape[0] != n or shape[1] < k:
@@ -238,7 +260,7 @@ class PairSolver(EigenSolver):
                 f"{self.name}._basis must return an array of shape ({n}, {k}) or with more "
                 f"columns, not {type(vectors).__name__} of shape {shape}"
             )
-        if not np.isfinite(vectors).all():
+        if not namespace(vectors).isfinite(vectors).all():
             raise np.linalg.LinAlgError("its vectors have NaN or infinite entries")
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
@@ -268,12 +290,29 @@ def check_n_pairs(standard: StandardProblem, k: int) -> None:
 
 def rayleigh_ritz(standard: StandardProblem, V: Array) -> tuple[Array, Array, Array]:
     """Return the Ritz values and vectors of range(V), from the wanted end, and their residuals."""
-    V = qr(standard.project(V), mode="economic", check_finite=True)[0]
+    V = orthonormal(standard.project(V))
     AV = standard.project(standard.apply(V))
-    T = V.T @ AV
-    values, C = (standard.end.from_end(part) for part in eigh((T + T.T) / 2))
+    values, C = small_pairs(standard, V.T @ AV)
     V, AV = V @ C, AV @ C
-    return values, V, np.linalg.norm(AV - V * values, axis=0)
+    R = AV - V * like(values, V)
+    return values, V, to_numpy(namespace(R).linalg.norm(R, axis=0))
+
+
+def orthonormal(V: Array) -> Array:
+    """Return the orthonormal factor of a QR decomposition."""
+    if on_cpu(V):
+        return np.asarray(qr(V, mode="economic", check_finite=True)[0])
+    return namespace(V).linalg.qr(V)[0]
+
+
+def small_pairs(standard: StandardProblem, T: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues of a small symmetric matrix, on the host, and its eigenvectors.
+
+    The wanted end of the spectrum comes first.
+    """
+    small = to_numpy(T)
+    values, C = (standard.end.from_end(part) for part in eigh((small + small.T) / 2))
+    return values, like(np.ascontiguousarray(C), T)
 
 
 def verified(
@@ -292,7 +331,8 @@ def verified(
     operator, by default an estimate.
     """
     norm = max(standard.norm, float(np.abs(values).max())) if norm is None else float(norm)
-    vectors = V[:, :k] if problem.mass is None else V[:, :k] / np.sqrt(problem.mass)[:, None]
+    vectors = to_numpy(V[:, :k])
+    vectors = vectors if problem.mass is None else vectors / np.sqrt(problem.mass)[:, None]
     return Spectrum(
         values=values[:k].copy(),
         vectors=fixed_signs(vectors),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import sqrt
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,9 @@ from scipy.linalg import cholesky, eigvalsh_tridiagonal, qr, solve_triangular
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry.device import Device
 from manifoldry.eigen.gram import Gram
+from manifoldry.util.arrays import like, namespace, on_cpu, to_numpy
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, Matrix
 
@@ -87,6 +90,8 @@ class StandardProblem:
     single : bool, default=False
         Whether the other columns of Q are orthonormal only to single precision, in which products
         with them are then computed.
+    device : Device, optional
+        The device that has A and Q in its memory; the CPU by default.
 
     See Also
     --------
@@ -107,6 +112,7 @@ class StandardProblem:
     bounds: tuple[float, float] | None = None
     n_deflated: int = 0
     single: bool = False
+    device: Device | None = None
 
     @property
     def n(self) -> int:
@@ -121,7 +127,22 @@ class StandardProblem:
     @property
     def sparse(self) -> bool:
         """Whether A is an explicit sparse matrix."""
-        return bool(sp.issparse(self.A))
+        return bool(sp.issparse(self.A) or (self.device is not None and hasattr(self.A, "nnz")))
+
+    def placed(self, X: Array) -> Array:
+        """Return an array in the memory that has the operator.
+
+        Parameters
+        ----------
+        X : array
+            An array of the host.
+
+        Returns
+        -------
+        array
+            The array, on the device if there is one.
+        """
+        return X if self.device is None else self.device.array(X, keep=False)
 
     @property
     def semidefinite(self) -> bool:
@@ -176,7 +197,7 @@ class StandardProblem:
         if self.Q.shape[1] == 0:
             return X
         Q = self._factor
-        return np.asarray(X - Q @ (Q.T @ X.astype(Q.dtype, copy=False)))
+        return X - Q @ (Q.T @ X.astype(Q.dtype, copy=False))
 
     @cached_property
     def _factor(self) -> Array:
@@ -205,7 +226,7 @@ class StandardProblem:
         """
         if isinstance(self.A, LinearOperator) and self.bounds and np.isfinite(self.bounds).all():
             return float(np.abs(self.bounds).max())
-        return estimated_norm(self.A)
+        return estimated_norm(self.A, self.placed)
 
     @cached_property
     def opposite_bound(self) -> float:
@@ -228,6 +249,8 @@ class StandardProblem:
         """
         if isinstance(self.A, np.ndarray):
             return self.A.copy()
+        if self.device is not None:
+            return self.A.toarray()
         if hasattr(self.A, "toarray"):
             return np.asarray(self.A.toarray())
         dense = self.apply(np.eye(self.n))
@@ -236,8 +259,8 @@ class StandardProblem:
 
 def symmetric_product(A: Matrix, X: Array, few: int = 4) -> Array:
     """Return A X for a symmetric operator A."""
-    if not isinstance(A, np.ndarray):
-        return np.asarray(A @ X)
+    if not on_cpu(A):
+        return A @ X
     if X.ndim == 1:
         return _dense_product(A, X)
     if X.shape[1] <= few:
@@ -254,6 +277,7 @@ def _dense_product(A: Array, x: Array) -> Array:
 
 def estimated_norm(
     A: Matrix,
+    placed: Callable[[Array], Array] = lambda X: X,
     *,
     steps: int = 12,
     large: int = 1000,
@@ -267,27 +291,28 @@ def estimated_norm(
     matrices and implicit operators above order `large` use two thirds of the steps, sparse matrices
     above `large_sparse` a third of them, from a vector that includes the largest diagonal entry.
     For explicit Gram factors with fewer columns than rows, at most `small_side`, the products are
-    those with FᵀF.
+    those with FᵀF. `placed` copies an array to the memory of A.
     """
     if isinstance(A, Gram) and A.explicit and A.factor.shape[1] <= min(A.shape[0], small_side):
         A = A.small_matrix()
     n = A.shape[0]
     # A fixed seed: the estimate must not depend on the random state of the solver.
     v: Array = np.random.default_rng(0).standard_normal(n)
-    if sp.issparse(A) and n > large_sparse:
+    if hasattr(A, "nnz") and n > large_sparse:
         steps //= 3
-        v[np.argmax(np.abs(A.diagonal()))] += np.sqrt(n)  # it may be concentrated in a few rows
-    elif isinstance(A, np.ndarray | LinearOperator) and n > large:
+        largest = int(abs(A.diagonal()).argmax())
+        v[largest] += np.sqrt(n)  # it may be concentrated in a few rows
+    elif not isinstance(A, Gram) and not hasattr(A, "nnz") and n > large:
         steps = 2 * steps // 3
-    v /= np.linalg.norm(v)
-    before = np.zeros(n)
+    v = placed(v / np.linalg.norm(v))
+    before = 0.0 * v
     diagonal: list[float] = []
     beside: list[float] = []
     for _ in range(min(n, steps)):
         w = symmetric_product(A, v)
         diagonal.append(float(v @ w))
         w = w - diagonal[-1] * v - (beside[-1] if beside else 0.0) * before
-        beside.append(float(np.linalg.norm(w)))
+        beside.append(sqrt(float(w @ w)))
         if beside[-1] <= np.finfo(float).eps * abs(diagonal[0]):
             break  # the vectors span an invariant subspace
         before, v = v, w / beside[-1]
@@ -313,17 +338,21 @@ def orthonormal_basis(
     """
     if tolerance is None:
         tolerance = 1e-4 if C.dtype == np.float32 else 1e-13
-    length = np.linalg.norm(C, axis=0)
-    C = C[:, length > 0] / length[length > 0]
-    known = np.empty((C.shape[0], 0)) if beyond is None else beyond
+    xp = namespace(C)
+    length = to_numpy(xp.linalg.norm(C, axis=0))
+    if not (length > 0).all():
+        C, length = C[:, like(np.flatnonzero(length), C)], length[length > 0]
+    C = C / like(length, C)
+    known = C[:, :0] if beyond is None else beyond
     known = known.astype(C.dtype, copy=False)
     if C.shape[1] == 0:
         return known
     C = _independent(C - known @ (known.T @ C), tolerance)
     inside = known.T @ C
-    if np.abs(inside).max(initial=0.0) > tolerance:  # some columns were nearly inside `known`
+    if float(abs(inside).sum()) > 0 and float(abs(inside).max()) > tolerance:
+        # Some columns were nearly inside `known`.
         C = _independent(C - known @ inside, tolerance)
-    return np.ascontiguousarray(np.hstack([known, C]))
+    return xp.ascontiguousarray(xp.hstack([known, C]))
 
 
 def _independent(
@@ -335,18 +364,33 @@ def _independent(
     is used, which needs only matrix products. Otherwise QR with column pivoting reveals the rank:
     columns with a diagonal entry of R of at most `dependent` are dropped.
     """
-    G, Q = C.T @ C, C
+    G, Q = to_numpy(C.T @ C), C
     if np.abs(G - np.eye(len(G))).max() <= tolerance:
         return C
     # Compare with max(1, largest): columns that are only rounding errors after a projection may
     # look well conditioned relative to each other.
     values = np.linalg.eigvalsh(G)
     if values[0] < well_conditioned * max(1.0, values[-1]):
-        Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
-        return np.asarray(Q[:, np.abs(np.diag(R)) > dependent])
+        return _range(C, dependent)
     for _ in range(3):  # a second pass restores orthogonality lost in the first
         if np.abs(G - np.eye(len(G))).max() <= tolerance:
             break
-        Q = solve_triangular(cholesky(G), Q.T, trans="T", check_finite=False).T
-        G = Q.T @ Q
+        Q = _solved_by(cholesky(G), Q)
+        G = to_numpy(Q.T @ Q)
     return Q
+
+
+def _range(C: Array, dependent: float) -> Array:
+    """An orthonormal basis of the range of columns that may be dependent."""
+    if on_cpu(C):
+        Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
+        return np.asarray(Q[:, np.abs(np.diag(R)) > dependent])
+    U, sizes, _ = namespace(C).linalg.svd(C, full_matrices=False)
+    return U[:, : int((sizes > dependent).sum())]
+
+
+def _solved_by(R: Array, Q: Array) -> Array:
+    """Q R⁻¹ for a small triangular matrix on the host."""
+    if on_cpu(Q):
+        return solve_triangular(R, Q.T, trans="T", check_finite=False).T
+    return Q @ like(solve_triangular(R, np.eye(len(R), dtype=R.dtype), check_finite=False), Q)
