@@ -1,5 +1,6 @@
 """Contract of all neighbor indices, checked against all distances and a stable sort."""
 
+import os
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from manifoldry.device import resolve_device, using_device
+from manifoldry.device.emulated import EmulatedDevice
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex
 from manifoldry.neighbors.choose import ApproximateIndex, GeneralIndex
@@ -61,6 +64,7 @@ class Case:
     metric: Any = "euclidean"
     ask: Callable[..., Any] = as_data
     tied: Callable[..., Any] = grid
+    device: str | None = None
 
     def of(self, X):
         return self.build(X)
@@ -93,11 +97,30 @@ CASES = [
     Case("general-callable", lambda X: GeneralIndex(X, difference, ""), difference),
     Case("dense-distances", lambda X: DenseDistances(len(X)), ask=as_distances),
     Case("sparse-distances", lambda X: SparseDistances(len(X)), ask=as_sparse_distances),
+    Case("brute-emulated", lambda X: BruteIndex(X, ""), device="emulated"),
+    Case("brute-cuda", lambda X: BruteIndex(X, ""), device="cuda"),
+    Case("cosine-emulated", lambda X: CosineIndex.of(X, ""), "cosine", as_data, axes, "emulated"),
+    Case("cosine-cuda", lambda X: CosineIndex.of(X, ""), "cosine", as_data, axes, "cuda"),
 ]
 COORDINATES = [case for case in CASES if case.ask in (as_data, as_sparse_data)]
 
 every_index = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_index_of_points = pytest.mark.parametrize("case", COORDINATES, ids=lambda case: case.name)
+
+
+@pytest.fixture(autouse=True)
+def device(request):
+    """The device of the case, which the test uses; skipped if there is none."""
+    case = getattr(request.node, "callspec", None) and request.node.callspec.params.get("case")
+    name = None if case is None else case.device
+    try:
+        found = EmulatedDevice() if name == "emulated" else name and resolve_device(name)
+    except RuntimeError as error:
+        if os.environ.get("MANIFOLDRY_NEED_GPU"):
+            raise
+        pytest.skip(f"no GPU: {error}")
+    with using_device(found):
+        yield
 
 
 @pytest.fixture

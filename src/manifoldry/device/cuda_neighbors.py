@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.device.cuda_launch import THREADS, c_type, grid, pointer
+from manifoldry.device.cuda_launch import c_type, grid, pointer
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from manifoldry.device.cuda import CudaDevice
 
-_EACH = 8  # columns per thread and round of the kernel `select`
+_COLUMNS = 512  # of which the width of a tile is a multiple, for the kernel `select`
+_WARP, _MOST_WARPS = 32, 4  # of the same: threads of a warp, and warps of a block
 _TILE_ENTRIES = 2**28  # products that are in memory at a time
 _TILE_COLUMNS = 2**17
 _MOST_SHARED = 2**17 + 2**16  # bytes of shared memory that a block may use
+_SHARED = 2**15  # bytes with which several blocks share a processor
 _NOBODY = np.iinfo(np.int32).max
 # Names of cuBLAS: types of numbers, and how products are computed.
 _SINGLE, _DOUBLE = 0, 1
@@ -27,22 +29,25 @@ def cuda_nearest(
 ) -> tuple[Array, Array]:
     """See :meth:`Device.nearest`."""
     xp, X, Y = device.xp, _aligned(device.xp, X), _aligned(device.xp, Y)
-    squares = xp.einsum("ij,ij->i", Y, Y)
     best = xp.full((len(X), k), xp.inf, dtype=X.dtype)
     ids = xp.full((len(X), k), _NOBODY, dtype=xp.int32)
-    n_columns = min(len(Y), _TILE_COLUMNS)
-    n_rows = min(len(X), max(1, min(_TILE_ENTRIES, device.free_memory // 32) // n_columns))
-    tile = xp.empty((n_rows, n_columns), dtype=X.dtype)
+    width = min(_filled(len(Y)), _TILE_COLUMNS)
+    most = min(_TILE_ENTRIES, device.free_memory // 32)
+    n_rows = max(1, min(len(X), most // width))
+    squares = xp.full(-(-len(Y) // width) * width, xp.inf, dtype=X.dtype)
+    squares[: len(Y)] = xp.square(Y).sum(axis=1)
+    tile = xp.empty((n_rows, width), dtype=X.dtype)
     select = _Selection(device, X.dtype, k)
     for row in range(0, len(X), n_rows):
         block = slice(row, min(row + n_rows, len(X)))
         mine = None if own is None else own[block]
-        for column in range(0, len(Y), n_columns):
-            part = slice(column, min(column + n_columns, len(Y)))
-            products = tile[: block.stop - block.start, : part.stop - part.start]
-            _multiply(device, X[block], Y[part], products, accurate)
-            select(products, squares[part], column, mine, best[block], ids[block])
-    best += xp.einsum("ij,ij->i", X, X)[:, None]
+        for column in range(0, len(Y), width):
+            points = Y[column : column + width]
+            products = tile[: block.stop - block.start, : len(points)]
+            _multiply(device, X[block], points, products, accurate)
+            part = squares[column : column + _filled(len(points))]
+            select(products, part, column, mine, best[block], ids[block])
+    best += xp.square(X).sum(axis=1)[:, None]
     xp.minimum(ids, len(Y) - 1, out=ids)  # empty places, where products are not finite
     return ids, best
 
@@ -52,7 +57,9 @@ def cuda_distances(
 ) -> Array:
     """See :meth:`Device.distances`."""
     out = device.xp.empty(indices.shape, dtype=float)
-    kernel = device.kernel("neighbors.cu", f"distances<{c_type(X.dtype)}>")
+    packed = X.shape[1] * X.dtype.itemsize % 16 == 0
+    name = f"distances<{c_type(X.dtype)}, {str(packed).lower()}>"
+    kernel = device.kernel("neighbors.cu", name)
     X, Y, indices = map(device.xp.ascontiguousarray, (X, Y, indices))
     sizes = np.int64(indices.size), np.int32(indices.shape[-1]), np.int32(X.shape[1])
     if indices.size:
@@ -78,18 +85,27 @@ def cuda_sort_rows(device: CudaDevice, indices: Array, values: Array) -> tuple[A
 
 
 class _Selection:
-    """The kernel that merges a tile of products into the nearest ones found so far."""
+    """The kernel that merges a tile of products into the nearest ones found so far.
+
+    Each warp of a block has room for some neighbors of its row that are not yet sorted: with room
+    for three times `k`, rows of a million entries are sorted a few times.
+    """
 
     def __init__(self, device: CudaDevice, dtype: Any, k: int) -> None:
-        self.k, self.capacity = k, _power_of_two(k + THREADS * _EACH)
-        self.shared = self.capacity * (np.dtype(dtype).itemsize + 4)
-        if self.shared > _MOST_SHARED:
-            most = _MOST_SHARED // (np.dtype(dtype).itemsize + 4) // 2
+        each = np.dtype(dtype).itemsize + 4
+        self.k, self.capacity = k, _power_of_two(max(128, 3 * k))
+        if self.capacity * each > _MOST_SHARED:
+            self.capacity = _power_of_two(k + _WARP)
+        room = self.capacity * each
+        if room > _MOST_SHARED:
+            most = 2 ** int(np.log2(_MOST_SHARED // each)) - _WARP
             raise ValueError(
-                f"{k} neighbors of a point are too many for {device.name}, which finds at most "
-                f"{most - THREADS * _EACH}; pass a smaller n_neighbors or perplexity, or "
-                "device='cpu'"
+                f"{k} neighbors of a point, with those that are compared, are too many for "
+                f"{device.name}, which finds at most {most}; pass a smaller n_neighbors or "
+                "perplexity, or device='cpu'"
             )
+        self.warps = max(1, min(_MOST_WARPS, _SHARED // room))
+        self.shared = self.warps * room
         self.kernel = device.kernel("neighbors.cu", f"select<{c_type(dtype)}>")
         self.kernel.max_dynamic_shared_size_bytes = self.shared
 
@@ -102,14 +118,20 @@ class _Selection:
         best: Array,
         ids: Array,
     ) -> None:
-        pitch = products.strides[0] // products.itemsize
-        sizes = np.int32(len(squares)), np.int32(first_column)
+        n, pitch = len(products), products.strides[0] // products.itemsize
+        sizes = np.int32(n), np.int32(len(squares)), np.int32(first_column)
         ends = np.int32(self.k), np.int32(self.capacity), best, ids
         arguments = products, np.int64(pitch), squares, *sizes, pointer(own), *ends
-        self.kernel((len(products),), (THREADS,), arguments, shared_mem=self.shared)
+        blocks, threads = (-(-n // self.warps),), (_WARP * self.warps,)
+        self.kernel(blocks, threads, arguments, shared_mem=self.shared)
 
 
-def _multiply(device: CudaDevice, X: Array, Y: Array, out: Array, accurate: bool) -> None:
+def _filled(n: int) -> int:
+    """The width of a tile with at least `n` columns."""
+    return -(-n // _COLUMNS) * _COLUMNS
+
+
+def _multiply(device: CudaDevice, X: Any, Y: Any, out: Any, accurate: bool) -> None:
     """X·Yᵀ, in the order of rows of `out`, which may be part of a wider array."""
     cublas, handle = device.xp.cuda.cublas, device.xp.cuda.device.get_cublas_handle()
     double = X.dtype == np.float64

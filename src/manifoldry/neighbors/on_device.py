@@ -1,16 +1,19 @@
 """Exact Euclidean neighbors on a device.
 
-Products of single precision, or less, nominate candidates, as in `BruteIndex`. Distances are
-computed by subtraction in double precision. Where the error of the products could have left out a
-neighbor, the search is repeated with accurate products; what they leave uncertain, such as more ties
-than candidates, is searched on the CPU.
+Products nominate candidates, as in `BruteIndex`; distances are computed by subtraction in double
+precision. At first the points are rounded to 11 significant bits, of which tensor cores compute
+exact products. How far that moves each point is known: a point within a radius r of a query is,
+after rounding, within r plus both distances. For points that are near each other but far from the
+origin, this is much less than a bound on the rounding of products. Where a neighbor could still be
+left out, the search is repeated with accurate products; what these leave uncertain, such as
+more ties than candidates, is searched on the CPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,15 +24,30 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
 _SAFE_UNIT = 1e-60  # of data whose squares, and those of their inverse, are in range
-_FAST_ERROR = 2.0**-8  # of 2·x·y relative to |x||y|, if factors have 10 bits
+_DROPPED_BITS = 13  # of the 24 in single precision
+
+
+class FramedPoints(NamedTuple):
+    """FramedPoints in coordinates of the frame, rounded for products."""
+
+    rows: Array
+    """The points, in single precision with 11 bits, or in double."""
+    moved: Array
+    """By how much each was moved by rounding, in double precision, (n,)."""
+    squares: Array
+    """Squared norms of the rounded points, in double precision, (n,)."""
+
+    def part(self, rows: Array | slice) -> FramedPoints:
+        """Some of the points."""
+        return FramedPoints(self.rows[rows], self.moved[rows], self.squares[rows])
 
 
 class Found(NamedTuple):
     """Neighbors, their distances, and the rows in which others may be nearer."""
 
-    indices: Array
+    indices: Any
     distances: Array
-    uncertain: IntArray
+    uncertain: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,62 +73,80 @@ class DeviceSearch:
 
     def nearest(self, X: Array, k: int, own: IntArray | None) -> Found:
         """The `k` nearest points of each row of `X` but `own`, as arrays of the device."""
-        device, n = self.device, len(self.X)
+        device = self.device
         known = None if own is None else device.array(own.astype(np.int32))
-        n_candidates = min(k + max(8, k // 4), n - (own is not None))
-        fast = self._nearest(X, k, n_candidates, known, slice(None), accurate=False)
-        indices, distances, uncertain = fast
+        indices, distances, uncertain = self._nearest(X, k, k + max(8, k // 4), known, None)
         if len(uncertain):
             some = device.array(uncertain)
-            again = self._nearest(X, k, n_candidates, known, some, accurate=True)
+            again = self._nearest(X, k, k + max(64, k // 4), known, some)
             indices[some], distances[some] = again.indices, again.distances
             uncertain = uncertain[again.uncertain]
         return Found(indices, distances, uncertain)
 
-    def download(self, found: Found) -> tuple[IntArray, Array, IntArray]:
+    def download(self, found: Found) -> tuple[Any, Array, IntArray]:
         """The same as arrays of the host, of which the device keeps its copies."""
-        indices = found.indices.astype(np.intp)
-        parts = self.device.host(indices), self.device.host(found.distances)
+        copies = found.indices.astype(np.intp), found.distances
+        indices, distances = map(self.device.host, copies)
         if not len(found.uncertain):  # else some rows will change
-            for part, copy in zip(parts, (indices, found.distances), strict=True):
+            for part, copy in zip((indices, distances), copies, strict=True):
                 self.device.hold(part, copy)
-        return *parts, found.uncertain
+        return indices, distances, found.uncertain
 
     def _nearest(
-        self, X: Array, k: int, n_candidates: int, own: Array | None, rows: Array | slice,
-        accurate: bool,
-    ) -> Found:  # fmt: skip
-        device, xp = self.device, self.device.xp
-        dtype = np.float64 if accurate else np.float32
-        queries, references = self._framed(X, dtype)[rows], self._framed(self.X, dtype)
-        mine = None if own is None else own[rows]
-        candidates, squares = device.nearest(queries, references, n_candidates, mine, accurate)
-        lengths = device.distances(device.array(X)[rows], device.array(self.X), candidates)
+        self, X: Array, k: int, n_candidates: int, own: Array | None, rows: Array | None
+    ) -> Found:
+        """Search once for all queries by fast products, or for `rows` of them by accurate ones."""
+        device, accurate, whole = self.device, rows is not None, slice(None)
+        n_candidates = min(n_candidates, len(self.X) - (own is not None))
+        references = self.points(self.X, accurate)
+        queries = references if X is self.X else self.points(X, accurate)
+        some = whole if rows is None else rows
+        queries, mine = queries.part(some), None if own is None else own[some]
+        nominated = queries.rows, references.rows, n_candidates, mine, accurate
+        candidates, squares = device.nearest(*nominated)
+        lengths = device.distances(device.array(X)[some], device.array(self.X), candidates)
         indices, distances = device.sort_rows(candidates, lengths)
         indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
         if n_candidates >= len(self.X) - (own is not None):
             return Found(indices, distances, np.empty(0, dtype=np.intp))
-        x_squares = xp.einsum("ij,ij->i", queries, queries).astype(float)
-        radii = distances[:, -1] / self.frame.unit
-        error = self._error(x_squares, (xp.sqrt(x_squares) + radii) ** 2, dtype)
-        certain = radii**2 < squares[:, -1] - error  # false where products are not finite
-        return Found(indices, distances, device.host(xp.flatnonzero(~certain)))
+        reach = self._reach(queries, references, distances[:, -1] / self.frame.unit)
+        certain = reach < squares[:, -1]  # false where products are not finite
+        return Found(indices, distances, device.host(device.xp.flatnonzero(~certain)))
 
-    def _error(self, x_squares: Array, y_squares: Array, dtype: type) -> Array:
-        """Bound on the error of |x|² + |y|² − 2x·y."""
-        error = expansion_error(x_squares, y_squares, self.X.shape[1], dtype)
-        if dtype is np.float64:
-            return error
-        return error + _FAST_ERROR * self.device.xp.sqrt(x_squares * y_squares)
+    def _reach(self, queries: FramedPoints, references: FramedPoints, radii: Array) -> Array:
+        """Largest squares, as computed, of the points within `radii` of the queries."""
+        xp = self.device.xp
+        norms = xp.sqrt(queries.squares)
+        # Tiny points are moved by at most `least`, others by a fraction of their norm.
+        least = float(np.finfo(np.float32).tiny)
+        fraction = xp.max(references.moved / (xp.sqrt(references.squares) + least))
+        moved = queries.moved + fraction * (norms + queries.moved + radii + least) / (1 - fraction)
+        farthest = radii + moved
+        error = expansion_error(
+            queries.squares, (norms + farthest) ** 2, self.X.shape[1], queries.rows.dtype
+        )
+        return farthest**2 + error
 
-    def _framed(self, X: Array, dtype: type) -> Array:
-        """The points in coordinates of the frame."""
-        points, frame = self.device.array(X), self.frame
-        if X.dtype == np.float32 and dtype is np.float32 and frame.is_single:
-            origin = self.device.array(frame.origin.astype(np.float32))
-            return (points - origin) * np.float32(1 / frame.unit)
-        centered = (points - self.device.array(frame.origin)) / frame.unit
-        return centered.astype(dtype, copy=False)
+    def points(self, X: Array, accurate: bool) -> FramedPoints:
+        """FramedPoints in coordinates of the frame, as products take them."""
+        xp, n = self.device.xp, len(X)
+        if accurate:
+            rows = self._framed(X)
+            return FramedPoints(rows, xp.zeros(n), _row_squares(xp, rows))
+        points, origin = self.device.array(X), self.device.array(self.frame.origin, keep=False)
+        rounded = xp.empty(points.shape, dtype=np.float32)
+        moved, squares = xp.empty(n), xp.empty(n)
+        for block in row_blocks(n, X.shape[1], budget=2**26):
+            exact = (points[block] - origin) * (1 / self.frame.unit)
+            rounded[block] = part = _rounded(xp, exact.astype(np.float32))
+            moved[block] = xp.sqrt(_row_squares(xp, exact - part))
+            squares[block] = _row_squares(xp, part.astype(np.float64))
+        return FramedPoints(rounded, moved, squares)
+
+    def _framed(self, X: Array) -> Array:
+        """The points in coordinates of the frame, in double precision."""
+        origin = self.device.array(self.frame.origin, keep=False)
+        return (self.device.array(X) - origin) * (1 / self.frame.unit)  # a power of two
 
     def within(self, X: Array, radii: Array) -> Iterator[tuple[IntArray, IntArray, Array]]:
         """Yield query, reference and distance of the pairs within `radii`, by blocks of queries.
@@ -118,21 +154,30 @@ class DeviceSearch:
         `radii`, (1,) or (n_reference,), are those of the reference points.
         """
         device, xp = self.device, self.device.xp
-        queries, references = self._framed(X, np.float64), self._framed(self.X, np.float64)
-        x_squares = xp.einsum("ij,ij->i", queries, queries)
-        y_squares = xp.einsum("ij,ij->i", references, references)
+        queries, references = self._framed(X), self._framed(self.X)
+        x_squares, y_squares = _row_squares(xp, queries), _row_squares(xp, references)
         wide = device.array(np.minimum(np.nextafter(radii, np.inf) / self.frame.unit, 1e150) ** 2)
         m, points, queried = X.shape[1], device.array(self.X), device.array(X)
         reach = device.array(np.broadcast_to(radii, len(self.X)).copy())
         for rows in row_blocks(len(X), len(self.X), self.pairs_per_block):
             error = expansion_error(x_squares[rows, None], y_squares, m)
             D = x_squares[rows, None] + y_squares - 2 * (queries[rows] @ references.T) - error
-            pairs = xp.flatnonzero(D <= wide)
+            pairs = xp.flatnonzero(wide >= D)
             i, j = (part.astype(np.int32) for part in xp.divmod(pairs, len(self.X)))
             lengths = device.distances(queried[rows], points, j, i)
             keep = lengths <= reach[j]
             query, reference = (device.host(part[keep]).astype(np.intp) for part in (i, j))
             yield query + rows.start, reference, device.host(lengths[keep])
+
+
+def _rounded(xp: Any, X: Array) -> Array:
+    """Single precision rounded to 11 significant bits."""
+    half = 1 << (_DROPPED_BITS - 1)
+    return ((X.view(xp.int32) + half) & -(1 << _DROPPED_BITS)).view(xp.float32)
+
+
+def _row_squares(xp: Any, X: Array) -> Array:
+    return xp.square(X).sum(axis=1)
 
 
 def device_search(X: Matrix, queries: Matrix, frame: Callable[[], Frame]) -> DeviceSearch | None:
@@ -151,14 +196,14 @@ def device_search(X: Matrix, queries: Matrix, frame: Callable[[], Frame]) -> Dev
     return DeviceSearch(device, X, found)
 
 
-def frame_of(X: Matrix) -> Frame:
+def frame_of(X: Matrix, *, robust: bool = True) -> Frame:
     """The frame of points, computed where they are."""
     device = current_device()
     if device is None or sparse.issparse(X):
-        return Frame.of(X, robust=True)
+        return Frame.of(X, robust=robust)
     points = device.array(X)
     extremes = device.host(device.xp.stack([points.min(axis=0), points.max(axis=0)]))
     total = device.host(points.sum(axis=0, dtype=np.float64))
     if not np.isfinite(total).all():
-        return Frame.of(X, robust=True)
-    return Frame.of_statistics(X, total, *extremes, robust=True)
+        return Frame.of(X, robust=robust)
+    return Frame.of_statistics(X, total, *extremes, robust=robust)
