@@ -1,7 +1,6 @@
 """Base class of the objectives that optimizers minimize."""
 
 from abc import ABC, abstractmethod
-
 from typing import ClassVar
 
 import numpy as np
@@ -123,6 +122,11 @@ class Objective(ABC):
         without attraction returns the neighbor graph of the data.
         """
         raise NotImplementedError(self._missing("attraction"))
+
+    @property
+    def attraction_degrees(self) -> Array:
+        """Sums of the rows of :attr:`attraction`, (n,)."""
+        return np.asarray(self.attraction.sum(axis=1), dtype=np.float64).ravel()
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Return the positive part of the Hessian's diagonal.

@@ -209,6 +209,14 @@ class Pairwise(Objective):
         """Weights w of the pairs in the kernel sums."""
         return self.normalizer.repulsion(self.n)
 
+    @property
+    def attraction_degrees(self) -> Array:
+        return self.exaggeration * self.kernel.derivative_at_zero * self._affinity_degrees
+
+    @cached_property
+    def _affinity_degrees(self) -> Array:
+        return np.asarray(self.affinity.sum(axis=1)).ravel()
+
     @cached_property
     def attraction(self) -> sparse.csr_array:
         """Weights whose Laplacian, times four, is the Hessian of the attraction at Y = 0."""
@@ -273,7 +281,8 @@ class Pairwise(Objective):
         return other
 
     def _with(self, name: str, value: float) -> Self:
-        _ = self._attraction_at  # computed before copying, hence once for all copies
+        # Computed before copying, hence once for all copies.
+        _ = self._attraction_at, self._affinity_degrees
         other = copy(self)
         object.__setattr__(other, name, value)
         return other
@@ -287,7 +296,7 @@ class Pairwise(Objective):
             The copy.
         """
         other = copy(self)  # not `replace`, which would check the affinity again
-        for name in ("_attraction_at", "attraction", "repulsion"):
+        for name in ("_attraction_at", "_affinity_degrees", "attraction", "repulsion"):
             vars(other).pop(name, None)
         for name in ("normalizer", "pair_sums"):
             object.__setattr__(other, name, getattr(self, name).without_cache())
@@ -454,6 +463,7 @@ class Pairwise(Objective):
         str
             The reason, in words.
         """
+        Y = self._centered(on_current_device(Y))
         return self.pair_sums.reason(self.repulsion_kernel, Y, self.repulsion.matrix)
 
     def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:

@@ -4,6 +4,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from manifoldry.device import current_device
+from manifoldry.objectives import on_device
 from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
@@ -40,7 +42,9 @@ def pair_weights(W: Matrix, what: str) -> sparse.csr_array:
     """Check that weights are symmetric with zero diagonal, and return them as CSR."""
     W = _weights(W, what)
     _check_diagonal(W, what)
-    check_symmetric(W, what)
+    device = current_device()
+    if device is None or W.nnz < on_device.LEAST_EDGES or not on_device.is_symmetric(device, W):
+        check_symmetric(W, what)
     return W
 
 

@@ -235,7 +235,7 @@ class ConstrainedHomotopy(Homotopy):
             raise ValueError(_NOT_QUADRATIC)
         if self.constraint_weights == "uniform":
             return np.ones(objective.n)
-        return np.asarray(objective.attraction.sum(axis=1)).ravel()
+        return objective.attraction_degrees
 
 
 class ConstrainedRun(HomotopyRun):

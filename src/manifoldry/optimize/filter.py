@@ -7,8 +7,6 @@ guidance have modules of their own.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-
 from manifoldry.objectives.base import Objective
 from manifoldry.util.arrays import cast, copied, double, equal, like, namespace
 from manifoldry.util.checks import check_positive
@@ -183,8 +181,8 @@ class Jacobi(Filter):
         check_positive("floor", self.floor)
 
     def operator_for(self, objective: Objective) -> FilterOperator:
-        degree = np.asarray(objective.attraction.sum(axis=1), float).ravel()
-        return _DiagonalOperator(1 / (4 * floored(degree, self.floor))[:, None])
+        degrees = floored(objective.attraction_degrees, self.floor)
+        return _DiagonalOperator(1 / (4 * degrees)[:, None])
 
 
 class _DiagonalOperator(FilterOperator):

@@ -59,9 +59,8 @@ class ShiftedLaplacian:
         """The matrix as an array, in double precision."""
         rows, diagonal = self._in(np.float64)
         xp, n = self.device.xp, rows.n_rows
-        edges = xp.arange(len(rows.indices), dtype=rows.indptr.dtype)
         A = xp.zeros((n, n))
-        A[xp.searchsorted(rows.indptr, edges, side="right") - 1, rows.indices] = -rows.data
+        A[rows.row_numbers(xp), rows.indices] = -rows.data
         A[xp.arange(n), xp.arange(n)] += diagonal[:, 0]
         return A
 

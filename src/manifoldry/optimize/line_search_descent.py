@@ -8,7 +8,7 @@ from manifoldry.optimize.descent import Descent, Move, NoStep, Stepper
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import Armijo, LineSearch, Ray, Trial
 from manifoldry.optimize.optimizer import Evaluator, Point, SearchState
-from manifoldry.util.arrays import cast, extent, norm
+from manifoldry.util.arrays import cast, norm
 from manifoldry.util.checks import check_instance, check_positive
 from manifoldry.util.typing import Array
 
@@ -59,7 +59,7 @@ class SearchDirection:
 
     def _small_step_length(self, ray: Ray) -> float:
         """Length that moves the embedding by a fraction of its size, or by one if that is zero."""
-        size = self.optimizer.initial_step * extent(ray.start.Y)
+        size = self.optimizer.initial_step * ray.start.extent
         return (size if size > 0 else 1.0) / norm(ray.P)
 
     def update(self, ray: Ray, trial: Trial) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from manifoldry.objectives.base import Objective
-from manifoldry.util.arrays import all_finite, namespace, norm, precision
+from manifoldry.util.arrays import all_finite, centered, namespace, norms, precision
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.typing import Array
@@ -30,9 +30,18 @@ class Point:
         return cls(Y, inf, namespace(Y).zeros_like(Y))
 
     @cached_property
+    def _norms(self) -> list[float]:
+        return norms(self.G, centered(self.Y))
+
+    @property
     def gradient_norm(self) -> float:
         """Frobenius norm of the gradient."""
-        return norm(self.G)
+        return self._norms[0]
+
+    @property
+    def extent(self) -> float:
+        """Size of the embedding: the Frobenius norm after centering."""
+        return self._norms[1]
 
     @property
     def is_finite(self) -> bool:

@@ -10,8 +10,8 @@ from manifoldry.objectives.base import Objective
 from manifoldry.objectives.weights import strongest_edges, with_values
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.optimize.filter import Filter, FilterOperator, Jacobi
-from manifoldry.util.arrays import cast, centered, double, like, on_host
 from manifoldry.optimize.inverse_on_device import ShiftedLaplacian, invert_on_device
+from manifoldry.util.arrays import cast, centered, double, like, on_host
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
 
@@ -73,6 +73,7 @@ class SpectralDirection(Filter):
 
     def _operator_on(self, device: Device, objective: Objective) -> FilterOperator:
         W, unit = self._weights(objective)
+        W = with_values(W, W.data / unit)
         inverse = invert_on_device(ShiftedLaplacian(device, W, self.shift), self.inverse)
         return _InverseOnDevice(device, inverse, 4 * unit)
 
@@ -95,16 +96,15 @@ class SpectralDirection(Filter):
     def _matrix(self, objective: Objective) -> tuple[sparse.csr_array, float]:
         """The matrix to invert, and its unit."""
         W, unit = self._weights(objective)
-        L = sparse.diags_array(W.sum(axis=1)) - W
+        L = sparse.diags_array(W.sum(axis=1) / unit) - W / unit
         return sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0])), unit
 
     def _weights(self, objective: Objective) -> tuple[sparse.csr_array, float]:
-        """The weights of the Laplacian, divided by their unit, which is the mean degree."""
+        """The weights of the Laplacian, and their unit, the mean degree."""
         W = sparse.csr_array(objective.attraction, dtype=np.float64)
         if self.n_neighbors is not None:
             W = strongest_edges(W, self.n_neighbors)
-        unit = float(W.sum()) / W.shape[0] or 1.0
-        return with_values(W, W.data / unit), unit
+        return W, float(W.sum(axis=1).mean()) or 1.0
 
     def cached(self) -> Filter:
         return _CachedFilter(self)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifoldry.optimize.optimizer import Point, SearchState
-from manifoldry.util.arrays import extent, norm, precision
+from manifoldry.util.arrays import norm, precision
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 
 
@@ -152,10 +152,10 @@ class ConvergenceCheck:
     @staticmethod
     def _scaled_gradient(point: Point) -> float:
         """The gradient norm times the size of the embedding; it does not depend on the unit."""
-        return point.gradient_norm * extent(point.Y)
+        return point.gradient_norm * point.extent
 
     def _size(self, point: Point) -> float:
-        size, largest = extent(point.Y), self.rule.max_reference_size
+        size, largest = point.extent, self.rule.max_reference_size
         return size if largest is None else min(size, largest * point.Y.shape[0] ** 0.5)
 
     def status(self, finished: bool) -> Status | None:

@@ -129,6 +129,15 @@ def inner(A: Array, B: Array) -> float:
     return float(namespace(A).sum(double(A) * double(B)))
 
 
+def norms(*arrays: Array) -> list[float]:
+    """Frobenius norms of several arrays, in double precision, by one transfer from a device."""
+    if all(map(on_cpu, arrays)):
+        return [norm(A) for A in arrays]
+    xp = namespace(arrays[0])
+    squares = [xp.sum(D * D) for D in map(double, arrays)]
+    return [sqrt(float(square)) for square in to_numpy(xp.stack(squares))]
+
+
 def norm(A: Array) -> float:
     """Frobenius norm of `A`, in double precision.
 
