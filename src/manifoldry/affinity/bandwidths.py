@@ -12,7 +12,7 @@ from manifoldry.affinity.on_device import (
     perplexity_bandwidths,
     row_length,
 )
-from manifoldry.device import current_device
+from manifoldry.device import Device, current_device
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -166,9 +166,7 @@ class Bandwidths:
         device, k = current_device(), row_length(graph)
         if device is not None and k is not None and n * k >= LEAST_EDGES:
             lengths, limits = graph.distances.reshape(n, k), (_MIN_SQUARE, _MAX_SQUARE)
-            return cls(
-                *perplexity_bandwidths(device, lengths, perplexity, _TIE_TOLERANCE, limits)
-            )
+            return cls(*perplexity_bandwidths(device, lengths, perplexity, _TIE_TOLERANCE, limits))
         out = cls(np.zeros(n), np.full(n, np.inf), np.zeros(n))
         # Rows of equal length form a matrix without padding, so rows do not affect each other.
         by_count = split_by_label(np.diff(graph.indptr)) if n else []
@@ -220,11 +218,10 @@ class Bandwidths:
     def edge_exponents(self, graph: NeighborGraph) -> Array:
         """−log of the probability of each edge of a graph whose query points have these widths."""
         out, counts = np.empty(len(graph.distances)), np.diff(graph.indptr)
-        device, k = current_device(), row_length(graph)
-        if device is not None and k is not None and len(out) >= LEAST_EDGES:
-            lengths = graph.distances.reshape(len(counts), k)
-            own = self.nearest, self.widths, self.log_totals
-            return edge_exponents(device, lengths, *own, _TIE_TOLERANCE)
+        device = current_device()
+        on_device = None if device is None else self.exponents_on(device, graph)
+        if device is not None and on_device is not None:
+            return device.host(on_device)
 
         def fill(rows: slice) -> None:
             edges = slice(int(graph.indptr[rows.start]), int(graph.indptr[rows.stop]))
@@ -234,6 +231,15 @@ class Bandwidths:
         per_row = len(out) // max(1, len(counts))
         map_threads(fill, row_blocks(len(counts), per_row, _BLOCK))
         return out
+
+    def exponents_on(self, device: Device, graph: NeighborGraph) -> Array | None:
+        """The same in the memory of a device; None for few edges, and rows of unequal length."""
+        k = row_length(graph)
+        if k is None or len(graph.distances) < LEAST_EDGES:
+            return None
+        own = self.nearest, self.widths, self.log_totals
+        lengths = graph.distances.reshape(graph.n_query, k)
+        return edge_exponents(device, lengths, *own, _TIE_TOLERANCE)
 
     def _exponents(self, distances: Array, points: IntArray) -> Array:
         nearest, width = self.nearest[points], self.widths[points]

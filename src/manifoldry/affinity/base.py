@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.affinity.on_device import LEAST_EDGES, symmetric_weights
-from manifoldry.device import current_device
+from manifoldry.device import Device, current_device
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.util.checks import check_option
@@ -192,6 +192,23 @@ class Weights(ABC):
         """
         return self.exponents(graph, graph)
 
+    def training_exponents_on(self, device: Device, graph: NeighborGraph) -> Array:
+        """Return the `training_exponents` in the memory of a device.
+
+        Parameters
+        ----------
+        device : Device
+            The device.
+        graph : NeighborGraph
+            The training graph.
+
+        Returns
+        -------
+        array of shape (n_edges,)
+            One value per edge.
+        """
+        return device.array(self.training_exponents(graph))
+
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
         """Return −log of the weights of edges as seen from the training points.
 
@@ -286,9 +303,11 @@ class Weights(ABC):
         sparse array of shape (n, n)
             The weights, with a zero diagonal.
         """
-        exponents, device = self.training_exponents(graph), current_device()
-        if device is not None and len(exponents) >= LEAST_EDGES:
-            return symmetric_weights(device, graph, exponents, self.symmetrize)
+        device = current_device()
+        if device is not None and len(graph.indices) >= LEAST_EDGES:
+            on_device = self.training_exponents_on(device, graph)
+            return symmetric_weights(device, graph, on_device, self.symmetrize)
+        exponents = self.training_exponents(graph)
         with np.errstate(over="ignore"):  # the weight of an infinite exponent is zero
             weights = np.exp(-exponents)
         # Transposed twice, rows are sorted by index, as sums of sparse matrices need them.

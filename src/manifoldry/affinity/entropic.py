@@ -7,6 +7,7 @@ from scipy import sparse
 
 from manifoldry.affinity.bandwidths import Bandwidths
 from manifoldry.affinity.base import Affinity, Symmetrization, Weights
+from manifoldry.device import Device
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_at_most, check_positive
 from manifoldry.util.typing import Array, IntArray
@@ -108,6 +109,10 @@ class EntropicWeights(Weights):
 
     def training_exponents(self, graph: NeighborGraph) -> Array:
         return self.bandwidths.edge_exponents(graph)
+
+    def training_exponents_on(self, device: Device, graph: NeighborGraph) -> Array:
+        found = self.bandwidths.exponents_on(device, graph)
+        return super().training_exponents_on(device, graph) if found is None else found
 
     def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
         return self.bandwidths.exponents(reverse.distances, reverse.indices)

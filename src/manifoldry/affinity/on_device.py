@@ -9,9 +9,12 @@ from scipy import sparse
 
 from manifoldry.device import Device
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
 
 if TYPE_CHECKING:
     from manifoldry.neighbors.graph import NeighborGraph
+
+_BLOCK = 2**26  # entries of temporary arrays
 
 LEAST_EDGES = 2**15
 """Number of edges below which launching kernels takes longer than the computation."""
@@ -32,8 +35,18 @@ def perplexity_bandwidths(
     The same as on the CPU (see `Bandwidths.of`): distances that differ by a fraction `tie` are
     equal, and squares are kept in a `range`.
     """
-    xp, D = device.xp, device.array(lengths)
-    k, nearest = D.shape[1], D[:, :1]
+    D, xp = device.array(lengths), device.xp
+    blocks = row_blocks(len(D), D.shape[1], budget=_BLOCK)
+    parts = [_bandwidths(device, D[rows], perplexity, tie, range) for rows in blocks]
+    nearest, widths, totals = device.host(xp.concatenate(parts, axis=1))
+    return nearest, widths, totals
+
+
+def _bandwidths(
+    device: Device, D: Array, perplexity: float, tie: float, range: tuple[float, float]
+) -> Array:
+    """The same of some rows, (3, n), on the device."""
+    xp, k, nearest = device.xp, D.shape[1], D[:, :1]
     excess = D - nearest
     excess *= excess > tie * nearest
     rank = min(k, int(np.ceil(perplexity))) - 1
@@ -45,42 +58,35 @@ def perplexity_bandwidths(
     tied, total = ties >= perplexity, xp.log(ties.astype(float))
     if k <= perplexity:
         widths = xp.where(tied, 0.0, xp.inf)
-        return _on_host(device, nearest[:, 0], widths, xp.where(tied, total, np.log(k)))
+        return xp.stack([nearest[:, 0], widths, xp.where(tied, total, np.log(k))])
     # Rows whose ties exceed the perplexity have no solution; any other row takes their place.
     solvable = xp.where(tied[:, None], xp.arange(k, dtype=float), t)
     precisions = device.log_precisions(solvable, perplexity)
     unit = (xp.sqrt(near) * xp.sqrt(far))[:, 0]
     totals = xp.log(xp.exp(-xp.exp(precisions)[:, None] * t).sum(axis=1))
     widths = xp.where(tied, 0.0, unit * xp.exp(-precisions / 2))
-    return _on_host(device, nearest[:, 0], widths, xp.where(tied, total, totals))
-
-
-def _on_host(device: Device, *parts: Array) -> Any:
-    return tuple(device.host(part) for part in parts)
+    return xp.stack([nearest[:, 0], widths, xp.where(tied, total, totals)])
 
 
 def edge_exponents(
     device: Device, lengths: Array, nearest: Array, widths: Array, totals: Array, tie: float
 ) -> Array:
-    """−log of the probability of each edge, for rows of `lengths`, (n, k), with given bandwidths."""
+    """−log of the probability of each edge, on the device, for rows of `lengths`, (n, k)."""
     xp, D = device.xp, device.array(lengths)
     nearest, widths, totals = (device.array(part)[:, None] for part in (nearest, widths, totals))
     excess = D - nearest
     excess *= excess > tie * nearest
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         squared = excess / widths * ((D + nearest) / widths)
-    exponents = (xp.where(excess == 0, 0.0, squared) + totals).ravel()
-    host = device.host(exponents)
-    device.hold(host, exponents)
-    return host
+    return (xp.where(excess == 0, 0.0, squared) + totals).ravel()
 
 
 def symmetric_weights(
     device: Device, graph: NeighborGraph, exponents: Array, rule: str
 ) -> sparse.csr_array:
-    """Symmetric weights from −log of those of the edges, combined by "or", "and" or "mean"."""
+    """Symmetric weights from −log of those of the edges, on the device, combined by a rule."""
     xp, n = device.xp, graph.n_query
-    weights = xp.exp(-device.array(exponents))
+    weights = xp.exp(-exponents)
     columns = device.array(graph.indices).astype(np.int64)
     rows = xp.repeat(xp.arange(n, dtype=np.int64), _counts(device, graph))
     keys = xp.concatenate([rows * n + columns, columns * n + rows])
@@ -99,7 +105,8 @@ def symmetric_weights(
     counts = xp.bincount(keys // n, minlength=n)
     indptr = xp.zeros(n + 1, dtype=np.int64)
     indptr[1:] = xp.cumsum(counts)
-    parts = combined, (keys % n).astype(np.int32), indptr.astype(np.int32)
+    index = np.int32 if max(n, len(keys)) < 2**31 else np.int64
+    parts = combined, (keys % n).astype(index), indptr.astype(index)
     on_host = tuple(device.host(part) for part in parts)
     for part, copy in zip(on_host, parts, strict=True):
         device.hold(part, copy)
