@@ -36,6 +36,16 @@ class KernelShape(NamedTuple):
     power: float | None = None
 
 
+class Nodes(NamedTuple):
+    """Nodes of a regular mesh in up to three dimensions, at multiples of its spacing."""
+
+    spacing: float
+    first: tuple[float, ...]
+    """The first node, in units of the spacing."""
+    shape: tuple[int, ...]
+    """Number of nodes along each axis."""
+
+
 class Device(ABC):
     """Base class of processors with memory of their own.
 
@@ -261,6 +271,71 @@ class Device(ABC):
             The kernel sums.
         moments : array of shape (n, d)
             The moments, in the type of `Y`.
+        """
+
+    @abstractmethod
+    def corners(self, Y: Array) -> Array:
+        """Return the least and the largest coordinates of points, (2, d), as an array of the host.
+
+        A coordinate is NaN if that of any point is. Up to three dimensions.
+        """
+
+    @abstractmethod
+    def spread(self, Y: Array, charges: Array | None, nodes: Nodes) -> Array:
+        """Divide the charges of points among the four nodes around them along each axis.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The points. One at the position p along an axis, in units of the spacing and relative
+            to the first node, uses the nodes ⌊p⌋ to ⌊p⌋ + 3, which must exist.
+        charges : array of shape (n, n_charges), or None
+            The charges; None for one of each point.
+        nodes : Nodes
+            The mesh.
+
+        Returns
+        -------
+        float64 array of shape (n_charges, *nodes.shape)
+            The charges at the nodes, with cubic B-splines as weights; their absolute error is at
+            most n·2⁻⁶⁰ of the sum of the sizes of all charges, besides rounding.
+        """
+
+    @abstractmethod
+    def gather(
+        self,
+        Y: Array,
+        potential: Array,
+        near: Array,
+        nodes: Nodes,
+        left: Array | None,
+        right: Array | None,
+        slopes: bool,
+    ) -> tuple[Array, Array]:
+        """Interpolate potentials at points by cubic B-splines, without those of their own charges.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            The points, as for :meth:`spread`.
+        potential : float64 array of shape (n_charges, *nodes.shape)
+            The potential of each charge.
+        near : float64 array of shape (4,) * d
+            The potential of a unit charge at distances of zero to three nodes along each axis.
+        nodes : Nodes
+            The mesh.
+        left, right : array of shape (n, n_charges) or None
+            Factors with which the potentials are added, and the charges of the points themselves;
+            None for one.
+        slopes : bool
+            Whether to compute gradients.
+
+        Returns
+        -------
+        values : float64 array of shape (n,)
+            Σ_c l_c·(φ_c − r_c·φ₀), where φ₀ is the potential of a unit charge at the point itself.
+        gradients : float64 array of shape (n, d), or (0, d) without `slopes`
+            Its gradients.
         """
 
     @abstractmethod

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.device.base import Device, KernelShape, Rows, device_or_name
+from manifoldry.device.base import Device, KernelShape, Nodes, Rows, device_or_name
+from manifoldry.device.cuda_mesh import cuda_corners, cuda_gather, cuda_spread
 from manifoldry.device.cuda_neighbors import cuda_distances, cuda_nearest, cuda_sort_rows
 from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
 from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
@@ -158,6 +159,24 @@ class CudaDevice(Device):
         self, Y: Array, weights: Array | None, shape: KernelShape, order: int
     ) -> tuple[Array, Array]:
         return cuda_pair_sums(self, Y, weights, shape, order)
+
+    def corners(self, Y: Array) -> Array:
+        return cuda_corners(self, Y)
+
+    def spread(self, Y: Array, charges: Array | None, nodes: Nodes) -> Array:
+        return cuda_spread(self, Y, charges, nodes)
+
+    def gather(
+        self,
+        Y: Array,
+        potential: Array,
+        near: Array,
+        nodes: Nodes,
+        left: Array | None,
+        right: Array | None,
+        slopes: bool,
+    ) -> tuple[Array, Array]:
+        return cuda_gather(self, Y, potential, near, nodes, left, right, slopes)
 
     def position_sums(
         self, Z: Array, Y: Array, least: Array, weights: Array | None, shape: KernelShape

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.device.base import Device, KernelShape, Rows
+from manifoldry.device.base import Device, KernelShape, Nodes, Rows
+from manifoldry.device.emulated_mesh import emulated_gather, emulated_spread
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 
@@ -216,6 +217,27 @@ class EmulatedDevice(Device):
             sums[rows] = K.sum(axis=1)
             moments[rows] = np.einsum("ij,ijc->ic", K / base**order, steps**order)
         return self._own(sums), self._own(moments.astype(Y.dtype))
+
+    def corners(self, Y: Array) -> Array:
+        Y = _plain(Y).astype(float)
+        return np.stack([Y.min(axis=0), Y.max(axis=0)])
+
+    def spread(self, Y: Array, charges: Array | None, nodes: Nodes) -> Array:
+        return self._own(emulated_spread(_plain(Y), _plain(charges), nodes))
+
+    def gather(
+        self,
+        Y: Array,
+        potential: Array,
+        near: Array,
+        nodes: Nodes,
+        left: Array | None,
+        right: Array | None,
+        slopes: bool,
+    ) -> tuple[Array, Array]:
+        Y, potential, near, left, right = map(_plain, (Y, potential, near, left, right))
+        values, gradients = emulated_gather(Y, potential, near, nodes, left, right, slopes)
+        return self._own(values), self._own(gradients)
 
     def position_sums(
         self, Z: Array, Y: Array, least: Array, weights: Array | None, shape: KernelShape

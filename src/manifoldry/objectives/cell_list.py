@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
+from manifoldry.device import Device, device_of
 from manifoldry.objectives.exact import ApproximateSums
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.pair_kernel import MAX_COMPILED_DIMENSION, GaussianKernel, Kernel
@@ -105,12 +107,19 @@ class CellSums(ApproximateSums):
         return float(np.sqrt(-np.log(self.negligible)))
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
+        if (device := device_of(Y)) is not None and self._has_cells(kernel, Y, weights):
+            found = self.sums(kernel, *_on_host(device, Y, weights))
+            kernel_sums, force = (device.array(part, keep=False) for part in found[:2])
+            return Sums(kernel_sums, force, found.resolution)
         cells = self.cells(kernel, Y, weights)
         if cells is None:
             return self.exact.sums(kernel, Y, weights)
         return self.sums_in(cells, Y, weights)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
+        if (device := device_of(Y)) is not None and self._has_cells(kernel, Y, weights):
+            found = self.moments(kernel, *_on_host(device, Y, weights))
+            return device.array(found, keep=False)
         cells = self.cells(kernel, Y, weights)
         if cells is None:
             return self.exact.moments(kernel, Y, weights)
@@ -171,13 +180,13 @@ class CellSums(ApproximateSums):
         CellList or None
             The cells.
         """
-        if (
-            type(kernel) is not GaussianKernel
-            or is_matrix(weights)
-            or Y.shape[1] > MAX_COMPILED_DIMENSION
-        ):
-            return None
-        return CellList.of(Y, self.width)
+        return CellList.of(Y, self.width) if self._has_cells(kernel, Y, weights) else None
+
+    @staticmethod
+    def _has_cells(kernel: Kernel, Y: Array, weights: Matrix | None) -> bool:
+        """Whether there are loops over cells for these sums."""
+        gaussian, d = type(kernel) is GaussianKernel, Y.shape[1]
+        return gaussian and not is_matrix(weights) and d <= MAX_COMPILED_DIMENSION
 
     def _visit(
         self, cells: CellList, Y: Array, weights: Array | FactoredWeights | None, order: int
@@ -201,3 +210,10 @@ class CellSums(ApproximateSums):
         parts = pairwise(n * part // _PARTS for part in range(_PARTS + 1))
         map_threads(lambda part: loop(*fixed, *part), parts)
         return kernel_sums, moments.astype(Y.dtype, copy=False)
+
+
+def _on_host(device: Device, Y: Array, weights: Any) -> tuple[Array, Any]:
+    """An embedding and weights of its points in the memory of the host."""
+    device.runs_on_host("CellSums", "pass pair_sums=FFTInterpolation(), or Exact(), for the device")
+    factored = weights is None or isinstance(weights, FactoredWeights)
+    return device.host(Y), weights if factored else device.host(weights)

@@ -15,8 +15,8 @@ from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.util.checks import check_count, check_instance, check_positive
 from manifoldry.util.typing import Array, Matrix
 
-# By how much fewer points take as long on a device without a kernel for their sums, whose pairs then
-# pass through its memory.
+# By how much fewer points take as long on a device if values or weights of all pairs pass through
+# its memory.
 _SLOWDOWN = 8
 _EXACT, _FFT, _CELLS = "exact sums", "interpolation on a mesh", "neighboring cells"
 

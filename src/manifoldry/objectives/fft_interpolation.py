@@ -1,16 +1,17 @@
 """Approximate sums over all pairs in time proportional to the number of points."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from manifoldry.device import device_of
 from manifoldry.objectives.exact import ApproximateSums
-from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.interpolated_sum import InterpolatedSum
-from manifoldry.objectives.mesh import Mesh, MeshKernel, PointWeights, padded_shape
+from manifoldry.objectives.mesh import TOO_LARGE, Mesh, MeshKernel
+from manifoldry.objectives.mesh_on_device import DeviceMesh, DeviceMeshKernel
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel
 from manifoldry.objectives.pair_sums import Sums, is_matrix
 from manifoldry.objectives.position_sums import (
@@ -34,9 +35,10 @@ class _Transformed(NamedTuple):
 
     kernel: Kernel
     axis: int | None
+    place: str
     spacing: float
     padded: tuple[int, ...]
-    mesh_kernel: MeshKernel
+    mesh_kernel: MeshKernel | DeviceMeshKernel
 
 
 @dataclass(frozen=True)
@@ -119,31 +121,29 @@ class FFTInterpolation(ApproximateSums):
             return self.exact.sums(kernel, Y, weights)
         mesh = self._mesh(kernel, Y)
         transformed = self._transformed(kernel, mesh)
-        values, slopes = np.zeros(len(Y)), np.zeros(Y.shape)
-        for group in self._groups(mesh, weights):
-            potential = transformed.potential(mesh.charges(group))
-            more_values, more_slopes = mesh.values_and_slopes(potential, group)
-            values += more_values
-            slopes += more_slopes
+        values, slopes = _summed(
+            mesh.values_and_slopes(transformed.potential(mesh.charges(group)), group)
+            for group in mesh.groups(weights, self._most_factors(mesh))
+        )
         force = (-0.5 * slopes).astype(Y.dtype, copy=False)
         return Sums(values, force, self.resolution)
 
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
         if is_matrix(weights):
             return self.exact.moments(kernel, Y, weights)
-        mesh, moments = self._mesh(kernel, Y), np.zeros(Y.shape)
-        for group in self._groups(mesh, weights):
-            charges = mesh.charges(group)
-            for axis in range(mesh.d):
-                moment = self._transformed(kernel, mesh, axis)
-                moments[:, axis] += mesh.values(moment.potential(charges), group)
-        return np.maximum(moments, 0.0).astype(Y.dtype, copy=False)
+        mesh = self._mesh(kernel, Y)
+        transformed = [self._transformed(kernel, mesh, axis) for axis in range(mesh.d)]
 
-    def _groups(self, mesh: Mesh, weights: PointWeights) -> list[PointWeights]:
-        """The weights, or groups of their factors that fit into memory together."""
-        if not isinstance(weights, FactoredWeights):
-            return [weights]
-        return list(weights.groups(max(1, int(self.max_nodes // np.prod(mesh.shape)))))
+        def columns(group: Any) -> list[Array]:
+            charges = mesh.charges(group)
+            return [mesh.values(moment.potential(charges), group) for moment in transformed]
+
+        moments = _summed(map(columns, mesh.groups(weights, self._most_factors(mesh))))
+        return np.maximum(np.stack(moments, axis=1), 0.0).astype(Y.dtype, copy=False)
+
+    def _most_factors(self, mesh: Mesh | DeviceMesh) -> int:
+        """Number of factors of weights that fit into memory together."""
+        return max(1, int(self.max_nodes // np.prod(mesh.shape)))
 
     def at_positions(self, kernel: Kernel, Y: Array, factors: Array | None = None) -> PositionSums:
         Y = np.asarray(Y, dtype=np.float64)
@@ -175,9 +175,8 @@ class FFTInterpolation(ApproximateSums):
         inside = ((box[0] <= exact.Y) & (box[1] >= exact.Y)).all(axis=1)
         # The ends of the mesh, where values are inaccurate, are kept away from the box.
         ends = box + spacing * _UNUSED_NODES * np.array([[-1.0], [1.0]])
-        mesh = Mesh.of(np.vstack([exact.Y[inside], ends]), spacing)
-        padded = padded_shape(mesh.shape, reach(kernel) / spacing)
-        mesh_kernel = MeshKernel.of(_function(kernel, None), spacing, padded)
+        mesh = Mesh.of(np.vstack([exact.Y[inside], ends]), spacing, reach(kernel))
+        mesh_kernel = mesh.kernel(_function(kernel, None))
         covered = None if factors is None else factors[inside]
         interpolated = InterpolatedSum.of(
             mesh, mesh_kernel, box, self.new_point_resolution, covered
@@ -230,13 +229,17 @@ class FFTInterpolation(ApproximateSums):
         cells = extents(Y) / spacing + unused
         return float(np.prod(cells + np.minimum(cells, reach(kernel) / spacing) + 8))
 
-    def _mesh(self, kernel: Kernel, Y: Array) -> Mesh:
+    def _mesh(self, kernel: Kernel, Y: Array) -> Mesh | DeviceMesh:
+        device, ends = device_of(Y), corners(Y)
+        spacing = self._spacing(kernel, ends)
+        if device is not None:
+            return DeviceMesh.of(device, Y, ends, spacing, reach(kernel))
         plan_memory(
-            _BYTES_PER_NODE * self.n_nodes(kernel, Y),
-            f"a mesh over an embedding of extent {extents(Y).max():.3g}",
-            "pass pair_sums=Fastest(), which uses exact sums then, or a larger spacing",
+            _BYTES_PER_NODE * self._n_nodes(kernel, ends, spacing),
+            f"a mesh over an embedding of extent {extents(ends).max():.3g}",
+            TOO_LARGE,
         )
-        return Mesh.of(Y, self._spacing(kernel, Y))
+        return Mesh.of(Y, spacing, reach(kernel))
 
     def _spacing(self, kernel: Kernel, Y: Array) -> float:
         """The distance of the nodes, which changes in steps of √2 for small embeddings."""
@@ -258,21 +261,42 @@ class FFTInterpolation(ApproximateSums):
     def without_cache(self) -> Self:
         return replace(self)
 
-    def _transformed(self, kernel: Kernel, mesh: Mesh, axis: int | None = None) -> MeshKernel:
+    def _transformed(
+        self, kernel: Kernel, mesh: Mesh | DeviceMesh, axis: int | None = None
+    ) -> MeshKernel | DeviceMeshKernel:
         """The kernel, or its moment along an axis, for this mesh."""
-        padded = padded_shape(mesh.shape, reach(kernel) / mesh.spacing)
-        key = kernel, axis, mesh.spacing, padded
+        key = kernel, axis, mesh.place, mesh.spacing, mesh.padded
         for known in tuple(self._transforms):
             if known[:-1] == key:
                 return known.mesh_kernel
-        mesh_kernel = MeshKernel.of(_function(kernel, axis), mesh.spacing, padded)
+        mesh_kernel = mesh.kernel(_function(kernel, axis))
         self._transforms.append(_Transformed(*key, mesh_kernel))
         return mesh_kernel
 
 
+def corners(Y: Array) -> Array:
+    """The least and the largest coordinates, (2, d), on the host."""
+    device = device_of(Y)
+    if device is not None:
+        return device.corners(Y)
+    # Faster than by axis=0.
+    return np.array([[y.min() for y in Y.T], [y.max() for y in Y.T]], dtype=float)
+
+
 def extents(Y: Array) -> Array:
     """Extent of the points along each axis."""
-    return np.array([float(y.max()) - float(y.min()) for y in Y.T])  # faster than by axis=0
+    low, high = corners(Y)
+    return np.asarray(high - low)
+
+
+def _summed(parts: Iterable[Sequence[Array]]) -> Sequence[Array]:
+    """Sums of corresponding arrays of all parts."""
+    remaining = iter(parts)
+    totals = next(remaining)
+    for part in remaining:
+        for total, more in zip(totals, part, strict=True):
+            total += more
+    return totals
 
 
 def _box(Y: Array, least: float = 3.0, fraction: float = 0.05) -> Array:
@@ -304,6 +328,8 @@ def _function(kernel: Kernel, axis: int | None) -> Callable[[Array, Sequence[Arr
 
     def function(D: Array, steps: Sequence[Array]) -> Array:
         K = kernel(D)
-        return K if axis is None else np.asarray(K * kernel.curvature(D) * steps[axis] ** 2)
+        if axis is not None:
+            K = K * kernel.curvature(D) * steps[axis] ** 2
+        return K
 
     return function

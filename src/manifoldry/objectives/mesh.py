@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import fft
@@ -25,6 +25,7 @@ _NODES = 4  # nodes around a point along an axis
 # Nodes beyond those that the points need. The kernel has a kink where the ends of the mesh meet,
 # which disturbs the values around it, by a factor of 0.27 less from one node to the next.
 _MARGIN = 12
+TOO_LARGE = "pass pair_sums=Fastest(), which uses exact sums then, or a larger spacing"
 _BANDS = 8  # groups of points that may be processed at the same time; fixed, as is the rounding
 
 
@@ -46,6 +47,8 @@ class Mesh:
         have the same nodes.
     shape : tuple of int
         Number of nodes along each axis.
+    padded : tuple of int
+        The same with zeros added, so that the ends of the mesh do not meet.
     positions : array of shape (d, n)
         Sorted positions in units of the spacing, relative to the first node.
     order : array of shape (n,)
@@ -58,30 +61,45 @@ class Mesh:
 
     spacing: float
     shape: tuple[int, ...]
+    padded: tuple[int, ...]
     positions: Array
     order: IntArray
     starts: IntArray
     first: Array
 
     @classmethod
-    def of(cls, Y: Array, spacing: float) -> "Mesh":
-        """Create the mesh for the points `Y`, (n, d)."""
+    def of(cls, Y: Array, spacing: float, reach: float = np.inf) -> "Mesh":
+        """Create the mesh for the points `Y`, (n, d), and a kernel of this reach."""
         from manifoldry.objectives.compiled_mesh import sort_by_cell
 
         U = np.array(Y.T, dtype=np.float64, order="C") / spacing
         first = np.floor(U.min(axis=1))
         U -= first[:, None]
-        if not U.max() < 2**31:  # compiled loops check no bounds
-            raise ValueError("the points are not finite, or too far apart for a mesh")
-        shape = tuple(int(u) + _NODES for u in U.max(axis=1))
+        last = U.max(axis=1)
+        check_extent(last)
+        shape = cells_of_nodes(last)
         order, starts = np.empty(U.shape[1], np.int32), np.empty(shape[0] + 1, np.int64)
         sort_by_cell(U[0].astype(np.int32), starts, order)
-        return cls(spacing, shape, U[:, order], order, starts, first)
+        padded = padded_shape(shape, reach / spacing)
+        return cls(spacing, shape, padded, U[:, order], order, starts, first)
 
     @property
     def d(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    @property
+    def place(self) -> str:
+        """Where transforms of kernels for this mesh are."""
+        return "cpu"
+
+    def kernel(self, function: Callable[[Array, Sequence[Array]], Array]) -> "MeshKernel":
+        """Return the transform of a function of squared distances and steps along each axis."""
+        return MeshKernel.of(function, self.spacing, self.padded)
+
+    def groups(self, weights: PointWeights, most: int) -> list[PointWeights]:
+        """The weights, or groups of at most so many of their factors."""
+        return list(weights.groups(most)) if isinstance(weights, FactoredWeights) else [weights]
 
     def charges(self, weights: PointWeights = None) -> Array:
         """Charges at the nodes: the points' charges, by default one, divided among the nodes.
@@ -201,9 +219,7 @@ class MeshKernel:
         transform = fft.rfftn(values, workers=thread_count())
         last = len(padded) - 1
         for axis, m in enumerate(padded):
-            angles = 2 * np.pi / m * np.arange(transform.shape[axis])
-            # The points at both ends of a pair are smoothed by splines, which this undoes.
-            smoothing = ((2 + np.cos(angles)) / 3) ** 2
+            smoothing = spline_smoothing(np, m, transform.shape[axis])
             transform /= smoothing.reshape(-1, *(1,) * (last - axis))
         values = fft.irfftn(transform, padded, workers=thread_count())
         near = np.ascontiguousarray(values[tuple(slice(_NODES) for _ in padded)])
@@ -226,14 +242,36 @@ class MeshKernel:
         return Potential(nodes, self.near)
 
 
-def padded_shape(shape: tuple[int, ...], reach: float) -> tuple[int, ...]:
+def check_extent(last: Array) -> None:
+    """Raise ValueError for a `last` position along an axis, in nodes, that is no number of them."""
+    if not last.max() < 2**31:  # compiled loops check no bounds
+        raise ValueError("the points are not finite, or too far apart for a mesh")
+
+
+def cells_of_nodes(last: Array) -> tuple[int, ...]:
+    """Number of nodes along each axis for points from zero to a `last` position."""
+    return tuple(int(u) + _NODES for u in last)
+
+
+def spline_smoothing(xp: Any, m: int, count: int) -> Array:
+    """By what splines multiply the first entries of the transform of a kernel, of length `m`.
+
+    The points at both ends of a pair are smoothed.
+    """
+    angles = 2 * np.pi / m * xp.arange(count)
+    smoothing: Array = ((2 + xp.cos(angles)) / 3) ** 2
+    return smoothing
+
+
+def padded_shape(shape: tuple[int, ...], reach: float, steps: int = 16) -> tuple[int, ...]:
     """Shape with zeros added for a kernel that reaches over this many nodes.
 
-    It is fast to transform, and rounded up, so that embeddings of similar size have the same.
+    It is fast to transform, and rounded up, so that embeddings of similar size have the same: by at
+    most one part in `steps`, a power of two.
     """
     lengths = []
     for m in shape:
         needed = m + int(min(np.ceil(reach), m)) + _MARGIN
-        step = 2 ** max(needed.bit_length() - 5, 0)  # at most a sixteenth more
+        step = 2 ** max(needed.bit_length() - steps.bit_length(), 0)
         lengths.append(fft.next_fast_len(-(-needed // step) * step, real=True))
     return tuple(lengths)
