@@ -60,7 +60,7 @@ def _cupy() -> Any:
             import cupy
     except ImportError as error:
         raise MissingDeviceError(
-            f"device='cuda' needs CuPy, which cannot be imported ({error}); {_INSTALL}; or {_ON_CPU}"
+            f"device='cuda' needs CuPy, which cannot be imported ({error}); {_INSTALL}; {_ON_CPU}"
         ) from None
     return cupy
 
