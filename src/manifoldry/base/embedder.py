@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.dominant_points import warn_if_dominated
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
-from manifoldry.base.resources import resources
+from manifoldry.base.resources import on_its_device
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import ManifoldryWarning, counting_rows, warn
@@ -93,6 +93,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         metric = getattr(self, "metric", None)
         return Distances if isinstance(metric, str) and metric == "precomputed" else Points
 
+    @on_its_device
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the embedding of `X`.
 
@@ -111,7 +112,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         estimator
             The fitted estimator itself.
         """
-        with self._replacing_fit(), resources(self):
+        with self._replacing_fit():
             self._fit(X)
         return self
 
@@ -186,6 +187,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     score = score
     walk = walk
 
+    @on_its_device
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it.
 
@@ -203,6 +205,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         return self.fit(X).embedding_.copy()
 
+    @on_its_device
     @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Compute the coordinates of new points, each independently of the others.
@@ -222,12 +225,12 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         {coordinates}
         """
         rows = self._read_new(X)
-        with resources(self):
-            distances = self._distance_from_data.of(rows) if return_distance else None
-            self._distance_from_data.warn_if_far(rows, distances)
-            placed = in_precision(self._transform_rows(rows), Points(rows).dtype)
-            return placed if distances is None else (placed, distances)
+        distances = self._distance_from_data.of(rows) if return_distance else None
+        self._distance_from_data.warn_if_far(rows, distances)
+        placed = in_precision(self._transform_rows(rows), Points(rows).dtype)
+        return placed if distances is None else (placed, distances)
 
+    @on_its_device
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the training data, relative to theirs.
 
@@ -247,9 +250,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         array of shape (n_samples,)
             The distances, in double precision.
         """
-        rows = self._read_new(X)
-        with resources(self):
-            return self._distance_from_data.of(rows)
+        return self._distance_from_data.of(self._read_new(X))
 
     def _transform_rows(self, rows: Matrix) -> Array:
         """Coordinates of new rows, in blocks, so that memory does not grow with their number."""
@@ -269,6 +270,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             placed[new] = self.extension_.transform(some)
         return placed
 
+    @on_its_device
     @shared_docs
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
@@ -314,6 +316,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
         return Z
 
+    @on_its_device
     def extension_error(self, X: Any) -> float:
         """Return the largest error of the out-of-sample formula on the training data.
 

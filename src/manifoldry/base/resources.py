@@ -1,16 +1,67 @@
-"""The threads and the device that the parameters of an estimator name."""
+"""What the methods of estimators share: threads, the device, and arrays that are on a device."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from manifoldry.device import using_device
+from manifoldry.device import Device, current_device, using_device
+from manifoldry.device.arguments import arguments_on_host
 from manifoldry.util.threads import threads_allowed
+
+P = ParamSpec("P")
+Estimator = TypeVar("Estimator")
+Result = TypeVar("Result")
+
+
+def on_its_device(
+    method: Callable[Concatenate[Estimator, P], Result],
+) -> Callable[Concatenate[Estimator, P], Result]:
+    """Decorator of methods: compute with the threads and on the device of the parameters.
+
+    Arguments may be arrays on a device; results are then of the same kind, on the same device.
+    A class without a path for devices says why in ``_runs_on_host``, which ``fit`` repeats once.
+    """
+
+    @wraps(method)
+    def call(self: Estimator, *args: P.args, **kwargs: P.kwargs) -> Result:
+        n_jobs, device = _parameter(self, "n_jobs"), _parameter(self, "device")
+        with threads_allowed(n_jobs), arguments_on_host(device, args, kwargs) as given:
+            if method.__name__ == "fit":
+                _say_what_runs_on_host(self, current_device())
+            result: Any = method(self, *given.args, **given.kwargs)
+            frames = _returns_frames(self)
+            return result if frames else given.returned(result)
+
+    return call
 
 
 @contextmanager
 def resources(estimator: Any) -> Iterator[None]:
     """Compute with the threads and on the device of an estimator's parameters in this context."""
-    device = getattr(estimator, "device", None)
-    with threads_allowed(getattr(estimator, "n_jobs", None)), using_device(device):
+    n_jobs, device = _parameter(estimator, "n_jobs"), _parameter(estimator, "device")
+    with threads_allowed(n_jobs), using_device(device):
         yield
+
+
+def _parameter(estimator: Any, name: str) -> Any:
+    """A parameter of an estimator, or of the estimator inside it if it has no such parameter."""
+    while not hasattr(estimator, name) and hasattr(estimator, "estimator"):
+        estimator = estimator.estimator
+    return getattr(estimator, name, None)
+
+
+def _say_what_runs_on_host(estimator: Any, device: Device | None) -> None:
+    why = getattr(estimator, "_runs_on_host", None)
+    if device is not None and why is not None:
+        device.runs_on_host(type(estimator).__name__, why)
+
+
+def _returns_frames(estimator: Any) -> bool:
+    """Whether `set_output` turns results into data frames, which are made of arrays of numpy."""
+    from sklearn import get_config
+
+    own = vars(estimator).get("_sklearn_output_config", {})
+    return own.get("transform", get_config()["transform_output"]) != "default"

@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
+from manifoldry.base.resources import on_its_device
 from manifoldry.exceptions import NoveltyWarning, ignoring
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import power_of_two_scale, read_rows, row_blocks
@@ -23,6 +24,7 @@ def _takes_data(estimator: Any) -> bool:
 
 
 @available_if(_takes_data)
+@on_its_device
 def score(self: Any, X: Any, y: Any = None) -> float:
     """Return R² of the reconstruction ``inverse_transform(transform(X))`` of `X`.
 

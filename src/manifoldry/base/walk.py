@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.resources import on_its_device
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.geodesics import shortest_path
 from manifoldry.neighbors.graph import NeighborGraph
@@ -39,6 +40,7 @@ class Walk:
     data: Array | None
 
 
+@on_its_device
 def walk(
     self: Any,
     X: Any,

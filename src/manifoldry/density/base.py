@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.base.resources import resources
+from manifoldry.base.resources import on_its_device
 from manifoldry.neighbors.distances import Frame
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import restore_state, state_with_version
@@ -23,10 +23,12 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     __getstate__ = state_with_version
     __setstate__ = restore_state
 
+    _runs_on_host = "only the search for neighbors is computed there"
     _mixture: Any
     _frame: Frame
     _dtype: Any
 
+    @on_its_device
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the density to the rows of `X`; if this fails, an earlier fit is kept.
 
@@ -42,7 +44,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         estimator
             The fitted estimator itself.
         """
-        with replacing_fit(self, _PRIVATE), resources(self):
+        with replacing_fit(self, _PRIVATE):
             data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
             self._frame, self._dtype = Frame.of(data), data.dtype
             self._mixture = self._learn(data)
@@ -52,6 +54,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     def _learn(self, data: Array) -> Any:
         """Set the fitted attributes, in the units of the data, and return the mixture."""
 
+    @on_its_device
     def score_samples(self, X: Any) -> Array:
         """Compute the log density at each row of `X`.
 
@@ -66,9 +69,9 @@ class DensityEstimator(DensityMixin, BaseEstimator):
             The logarithms of the density.
         """
         points = self._points(self._read(X))
-        with resources(self):
-            return np.asarray(self._mixture.log_density(points) + self._log_unit)
+        return np.asarray(self._mixture.log_density(points) + self._log_unit)
 
+    @on_its_device
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log density of the rows of `X`.
 

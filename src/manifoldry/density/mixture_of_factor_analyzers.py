@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.resources import on_its_device
 from manifoldry.density.base import DensityEstimator
 from manifoldry.density.expectation_maximization import (
     ExpectationMaximization,
@@ -120,6 +121,8 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.tol = tol
         self.random_state = random_state
 
+    _runs_on_host = "it is not implemented there"
+
     def _learn(self, data: Array) -> FactorMixture:
         n_components, n_factors = self._counts(data)
         points = self._points(data)
@@ -198,6 +201,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n_parameters = self._mixture.n_parameters(bool(self.tied_noise))
         return float(-2 * density.sum() + n_parameters * np.log(len(density)))
 
+    @on_its_device
     def predict_proba(self, X: Any) -> Array:
         """Compute the posterior probability of each component for each row.
 
@@ -215,6 +219,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         log_joint = self._mixture.log_joint(points)
         return np.exp(log_joint - log_sum(log_joint)[:, None])
 
+    @on_its_device
     def predict(self, X: Any) -> IntArray:
         """Find the most probable component of each row.
 
@@ -230,6 +235,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         return self._assigned(self._read(X))[0]
 
+    @on_its_device
     def local_coordinates(self, X: Any) -> tuple[IntArray, Array]:
         """Find the most probable component of each row, and its coordinates there.
 
@@ -247,6 +253,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         return self._assigned(self._read(X))
 
+    @on_its_device
     def transform(self, X: Any) -> Array:
         """Compute coordinates E[z | y] of each row in its most probable component.
 
@@ -265,6 +272,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         return self._assigned(self._read(X))[1]
 
+    @on_its_device
     def inverse_transform(self, X: Any, labels: Any = None) -> Array:
         """Map local coordinates to data: μⱼ + Λⱼz.
 
@@ -289,6 +297,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         points = self._mixture.positions(Z.astype(np.float64), self._check_labels(labels, len(Z)))
         return self._data(points, Z.dtype)
 
+    @on_its_device
     def reconstruct(self, X: Any) -> Array:
         """Map each row to local coordinates in its most probable component and back.
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.resources import on_its_device
 from manifoldry.exceptions import (
     ConvergenceWarning,
     RankWarning,
@@ -186,9 +187,11 @@ class LieTransform(BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
+    _runs_on_host = "it is not implemented there"
     __getstate__ = state_with_version
     __setstate__ = restore_state
 
+    @on_its_device
     def fit(self, X: Any, Y: Any) -> Self:
         """Fit generators to pairs of rows.
 

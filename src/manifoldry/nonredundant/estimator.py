@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.docs import shared_docs
-from manifoldry.base.resources import resources
+from manifoldry.base.resources import on_its_device
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.eigen import EigenSolver, resolve_solver
@@ -186,6 +186,7 @@ class NonRedundant(
         self.eigen_solver = eigen_solver
         self.random_state = random_state
 
+    @on_its_device
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the embedding of `X`; if that fails, an earlier fit is left unchanged.
 
@@ -203,12 +204,11 @@ class NonRedundant(
         """
         base = self._prepared()
         solver = self._solver(base)
-        with resources(base):
-            posed = base.pose(X)
-            self._count_without_constant(base, posed)
-            sequences = self._sequences(solver, base, posed)
-            found = PosedNonRedundant(posed.data, posed, sequences)
-            base.adopt(found, found.spectra(base.n_components_))
+        posed = base.pose(X)
+        self._count_without_constant(base, posed)
+        sequences = self._sequences(solver, base, posed)
+        found = PosedNonRedundant(posed.data, posed, sequences)
+        base.adopt(found, found.spectra(base.n_components_))
         self.estimator_ = base
         self.n_components_ = base.n_components_
         coordinates = sequences[0].coordinates if sequences[0] else ()
@@ -309,6 +309,7 @@ class NonRedundant(
     __setstate__ = restore_state
     walk = walk
 
+    @on_its_device
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it.
 
@@ -360,6 +361,7 @@ class NonRedundant(
         return self.estimator_.novelty(X)
 
     @available_if(lambda self: hasattr(self.estimator, "predict"))
+    @on_its_device
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of each row of `X`; only if `estimator` clusters the points.
 
@@ -377,6 +379,7 @@ class NonRedundant(
         return np.asarray(self.estimator_.predict(X))
 
     @available_if(lambda self: hasattr(self.estimator, "fit_predict"))
+    @on_its_device
     def fit_predict(self, X: Any, y: Any = None) -> IntArray:
         """Fit, and return the cluster of each row of `X`; only if `estimator` clusters them.
 

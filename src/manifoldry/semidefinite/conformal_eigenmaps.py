@@ -142,6 +142,7 @@ class ConformalEigenmaps(Embedder):
 
     radius = None
     _accepts_graphs = True
+    _runs_on_host = "only neighbors and eigenvectors are computed there"
     # No "join": a single added edge makes no neighborhood.
     _disconnected_options: tuple[str, ...] = ("separate", "largest", "error")
     # Default number of eigenvectors.

@@ -6,7 +6,7 @@ from typing import Any
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.device import Device
+from manifoldry.device import Device, using_device
 from manifoldry.eigen import Spectra
 from manifoldry.exceptions import RankWarning, warn
 from manifoldry.extension.base import Extension
@@ -181,6 +181,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     unfolded_: Array
     map_edge_error_: float
 
+    _runs_on_host = "only the search for neighbors is computed there"
     _to_converge = (
         "raise max_iter, or n_landmarks if landmarks are used; or relax the constraint: pass "
         "constraint='at_most', or an EdgeConstraint with a larger tolerance, slack=0.01 or "
@@ -301,6 +302,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     def _phases(self, posed: PosedUnfolding, start: Array) -> list[Phase]:
         return [Phase("unfolding", None, None, parameter="penalty")]  # not predictable
 
+    @using_device("cpu")  # as `_runs_on_host` says
     def _search(
         self, posed: PosedUnfolding, start: Array, monitor: Monitor
     ) -> UnfoldingSearchResult:

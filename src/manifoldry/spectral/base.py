@@ -7,7 +7,7 @@ import numpy as np
 
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input
-from manifoldry.base.resources import resources
+from manifoldry.base.resources import on_its_device
 from manifoldry.eigen import ComponentSolver, Spectra
 from manifoldry.eigen.spectrum import RANK_TOLERANCE
 from manifoldry.eigen.standard import SpectrumEnd
@@ -126,6 +126,7 @@ class SpectralEmbedder(Embedder):
         self.dimension_hint_ = eigengap(self.computed_eigenvalues_, posed.problems[0].end)
         self._adopt(posed, spectra)
 
+    @on_its_device
     def equivalent_kernel(self, X: Any) -> Matrix:
         """Return the kernel matrix between `X` and the training points.
 
@@ -164,8 +165,7 @@ class SpectralEmbedder(Embedder):
         True
         """
         rows = self._read_new(X)
-        with resources(self):
-            return self.extension_.equivalent_kernel(rows, self._identical_training_rows(rows))
+        return self.extension_.equivalent_kernel(rows, self._identical_training_rows(rows))
 
     def _warn_about(self, posed: Posed, spectra: Spectra) -> None:
         """Warn if coordinates are zero or not unique."""

@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans
 
 from manifoldry.affinity import Affinity
 from manifoldry.base.docs import shared_docs
+from manifoldry.base.resources import on_its_device
 from manifoldry.device import Device
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning, warn
@@ -144,6 +145,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     _dimension_parameter = "n_clusters"
     _kmeans: KMeans
 
+    @on_its_device
     def predict(self, X: Any) -> IntArray:
         """Return the cluster of each row of `X`; training rows get the label in ``labels_``.
 

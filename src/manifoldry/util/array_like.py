@@ -16,6 +16,12 @@ _PLAIN = (np.ndarray, list, tuple, range, array, memoryview, str, bytes, type(No
 _NUMBERS = (int, float, complex, np.generic)
 # How a type offers its values as an array.
 _PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__buffer__")
+# Kinds of memory that the host can read, in the standard DLPack.
+_OF_HOST = (1, 3, 11)
+
+
+class Fetched(np.ndarray):
+    """A copy of an array of a device, which nobody else has and changes."""
 
 
 def array_like(values: Any, name: str = "X") -> Any:
@@ -30,6 +36,8 @@ def array_like(values: Any, name: str = "X") -> Any:
     Traceback (most recent call last):
     TypeError: X is of type dict; pass an array, a sparse matrix, a data frame or a list of numbers
     """
+    if is_elsewhere(values):
+        return fetched(values)
     if is_annotated(values):
         return array_like(_main_matrix(values, name), f"{name}.X")
     if _is_entry(values):
@@ -45,6 +53,30 @@ def array_like(values: Any, name: str = "X") -> Any:
     if isinstance(values, list | tuple):
         _check_items(values, name)
     return values
+
+
+def is_elsewhere(values: Any) -> bool:
+    """Whether an array is in the memory of a GPU or another device."""
+    if type(values) is np.ndarray or isinstance(values, list | tuple | str):
+        return False
+    if hasattr(values, "__dlpack_device__"):
+        return int(values.__dlpack_device__()[0]) not in _OF_HOST
+    # Sparse matrices of CuPy have no such interface.
+    sparse_of_cupy = type(values).__module__.startswith("cupyx.")
+    return sparse_of_cupy or hasattr(values, "__cuda_array_interface__")
+
+
+def fetched(values: Any) -> Any:
+    """Return a copy of an array of a device as one of numpy, in the way of its library."""
+    if hasattr(values, "get"):  # CuPy
+        found = values.get()
+    elif hasattr(values, "cpu"):  # PyTorch
+        found = values.detach().cpu().numpy()
+    elif hasattr(values, "copy_to_host"):  # numba
+        found = values.copy_to_host()
+    else:  # JAX
+        found = np.asarray(values)
+    return found.view(Fetched) if isinstance(found, np.ndarray) else found
 
 
 def is_annotated(values: Any) -> bool:

@@ -9,14 +9,17 @@ from scipy import sparse
 
 from manifoldry.exceptions import LargeMatrixWarning, warn
 from manifoldry.util.array_like import (
+    Fetched,
     annotated_of,
     array_like,
     check_not_stacked,
     check_not_times,
     is_annotated,
+    is_elsewhere,
     is_layer,
 )
 from manifoldry.util.memory import NotEnoughMemoryError, available_memory, replaced_remedy
+from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 # Tolerance of checks of symmetry and zero diagonals, relative to the largest entry.
@@ -42,7 +45,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
     from sklearn.utils.validation import validate_data
 
     rows = numeric(X, "X")
-    options = {"accept_sparse": "csr", "dtype": _float_types(rows), **options}
+    options = {"accept_sparse": "csr", "dtype": _float_types(rows), **_checked(rows), **options}
     annotated = annotated_of(X) if is_annotated(X) or is_layer(X) else None
     if not hasattr(annotated, "var_names"):
         return canonical(validate_data(estimator, rows, reset=reset, **options))
@@ -78,7 +81,20 @@ def read_array(X: Any, name: str = "X", **options: Any) -> Matrix:
     from sklearn.utils import check_array
 
     X = numeric(X, name)
-    return check_array(X, **{"dtype": _float_types(X), "input_name": name, **options})
+    known = {"dtype": _float_types(X), "input_name": name, **_checked(X)}
+    return check_array(X, **{**known, **options})
+
+
+def _checked(X: Any, large: int = 2**22) -> dict[str, Any]:
+    """Options of scikit-learn's checks, without that of large arrays that are known to be finite.
+
+    It uses one thread.
+    """
+    if not (type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f" and X.size >= large):
+        return {}
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = map_threads(lambda rows: X[rows].sum(), row_blocks(len(X), X.shape[1], budget=2**20))
+    return {"ensure_all_finite": False} if np.isfinite(sums).all() else {}
 
 
 def _float_types(X: Any) -> Any:
@@ -133,6 +149,8 @@ def copy_if_shared(X: Matrix, original: Any) -> Matrix:
     A fitted model must not change when the caller modifies the array later. A read-only memory
     map cannot be modified by the caller and may be larger than memory, so it is not copied.
     """
+    if is_elsewhere(original) or isinstance(original, Fetched):
+        return X  # a copy already
     original = array_like(original)
     if sparse.issparse(X):
         return X.copy()
@@ -140,7 +158,20 @@ def copy_if_shared(X: Matrix, original: Any) -> Matrix:
         return X
     source = original.to_numpy() if hasattr(original, "to_numpy") else original
     shared = not isinstance(source, np.ndarray) or np.may_share_memory(X, source)
-    return np.array(X) if shared else X
+    return _copied(X) if shared else X
+
+
+def _copied(X: Array, large: int = 2**22) -> Array:
+    """A copy, made by several threads if it is large: most of the time is for new memory."""
+    if X.size < large or X.ndim != 2 or not X.flags.c_contiguous:
+        return np.array(X)
+    copy = np.empty(X.shape, dtype=X.dtype)
+
+    def fill(rows: slice) -> None:
+        copy[rows] = X[rows]
+
+    map_threads(fill, row_blocks(len(X), X.shape[1], budget=2**20))
+    return copy
 
 
 def _is_read_only_map(X: Any) -> bool:

@@ -23,6 +23,7 @@ from manifoldry.base.dominant_points import (
     unchecked_dominance,
     warn_if_dominated,
 )
+from manifoldry.base.resources import on_its_device
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, ignoring, warn
@@ -142,6 +143,7 @@ class ConformalInverse(
         self.calibration = calibration
         self.random_state = random_state
 
+    @on_its_device
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the estimator to part of `X` and compute its reconstruction errors on the rest.
 
@@ -246,6 +248,7 @@ class ConformalInverse(
     __setstate__ = restore_state
     walk = walk
 
+    @on_its_device
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it.
 
@@ -263,6 +266,7 @@ class ConformalInverse(
         """
         return self.fit(X).embedding_.copy()
 
+    @on_its_device
     @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Embed new points with the estimator's `transform`.
@@ -284,6 +288,7 @@ class ConformalInverse(
         placed = in_precision(_transform_rows(self.estimator_, data), data.dtype)
         return placed if distances is None else (placed, distances)
 
+    @on_its_device
     @shared_docs
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the data passed to `fit`.
@@ -302,6 +307,7 @@ class ConformalInverse(
         check_is_fitted(self)
         return self._distance_from_data.of(check_data(self, X, reset=False))
 
+    @on_its_device
     @shared_docs
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
@@ -326,6 +332,7 @@ class ConformalInverse(
         self._distance_from_map.warn_if_far(Z, distances, text=OFF_THE_MAP)
         return data if distances is None else (data, distances)
 
+    @on_its_device
     def inverse_with_radius(self, X: Any) -> InverseWithRadius:
         """Reconstruct data from positions, each with its radius and whether it is reliable.
 

@@ -21,6 +21,7 @@ from manifoldry.base.dominant_points import (
     unchecked_dominance,
     warn_if_dominated,
 )
+from manifoldry.base.resources import on_its_device
 from manifoldry.base.score import score
 from manifoldry.base.walk import walk
 from manifoldry.density.held_out_width import WidthSearch, WidthTrial
@@ -135,6 +136,7 @@ class FromDensity(
         self.width = width
         self.random_state = random_state
 
+    @on_its_device
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the density to `X`, the embedding to draws from it, and embed `X`.
 
@@ -222,6 +224,7 @@ class FromDensity(
     __setstate__ = restore_state
     walk = walk
 
+    @on_its_device
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it.
 
@@ -239,6 +242,7 @@ class FromDensity(
         """
         return self.fit(X).embedding_.copy()
 
+    @on_its_device
     @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Embed new points, each independently of the others.
@@ -260,6 +264,7 @@ class FromDensity(
         placed = self._transform_rows(data)
         return placed if distances is None else (placed, distances)
 
+    @on_its_device
     @shared_docs
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row of `X` from the data, not from the draws.
@@ -285,6 +290,7 @@ class FromDensity(
         with ignoring(NoveltyWarning):  # the estimator compares with the draws
             return np.asarray(self.estimator_.transform(data))
 
+    @on_its_device
     @shared_docs
     def inverse_transform(self, X: Any, *, return_distance: bool = False) -> Any:
         """Compute data from coordinates, with their distance from the embedding if requested.
