@@ -248,6 +248,22 @@ class Device(ABC):
         """
 
     @abstractmethod
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        """Return eigenvalues, ascending, and eigenvectors of many small matrices, (n, k, k).
+
+        They are positive semidefinite and in double precision. See `manifoldry.device.small`, which
+        calls it.
+        """
+
+    @abstractmethod
+    def left_vectors(self, A: Array) -> tuple[Array, Array]:
+        """Return left singular vectors, (n, rows, columns), and values, (n, columns), descending.
+
+        The matrices are in double precision, with at least as many rows as columns. Small singular
+        values have small errors. Vectors of singular values of zero are arbitrary.
+        """
+
+    @abstractmethod
     def pair_sums(
         self, Y: Array, weights: Array | None, shape: KernelShape, order: int
     ) -> tuple[Array, Array]:

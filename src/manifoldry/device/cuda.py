@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.device.base import Device, KernelShape, Nodes, Rows, device_or_name
+from manifoldry.device.cuda_factors import cuda_eigh, cuda_left_vectors
 from manifoldry.device.cuda_mesh import cuda_corners, cuda_gather, cuda_spread
 from manifoldry.device.cuda_neighbors import cuda_distances, cuda_nearest, cuda_sort_rows
 from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
@@ -154,6 +155,12 @@ class CudaDevice(Device):
 
     def log_precisions(self, t: Array, perplexity: float) -> Array:
         return cuda_log_precisions(self, t, perplexity)
+
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        return cuda_eigh(self, A)
+
+    def left_vectors(self, A: Array) -> tuple[Array, Array]:
+        return cuda_left_vectors(self, A)
 
     def pair_sums(
         self, Y: Array, weights: Array | None, shape: KernelShape, order: int

@@ -203,6 +203,14 @@ class EmulatedDevice(Device):
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         return self._own((low + high) / 2)
 
+    def eigh(self, A: Array) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(_plain(A))
+        return self._own(values), self._own(vectors)
+
+    def left_vectors(self, A: Array) -> tuple[Array, Array]:
+        vectors, values, _ = np.linalg.svd(_plain(A), full_matrices=False)
+        return self._own(vectors), self._own(values)
+
     def pair_sums(
         self, Y: Array, weights: Array | None, shape: KernelShape, order: int
     ) -> tuple[Array, Array]:

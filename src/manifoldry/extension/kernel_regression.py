@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifoldry.device import Device, current_device
 from manifoldry.extension.regression_derivatives import (
     RegressionDerivatives,
     Sources,
@@ -70,11 +71,23 @@ class KernelRegressionMap:
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
         Z = self._clip_distance(Z)
+        if (device := current_device()) is not None:
+            return self.mean + self._predict_on(device, Z)
         out = np.empty((len(Z), self.X.shape[1]))
         for rows, sources in self._blocks(Z):
             D = distances_within_reach(Z[rows], sources.positions, self.reach)
             out[rows] = as_kernel(self.kernel).weights(D).weights @ sources.centered
         return out + self.mean
+
+    def _predict_on(self, device: Device, Z: Array) -> Array:
+        """Values relative to the mean, from all training points."""
+        xp, kernel = device.xp, as_kernel(self.kernel)
+        positions, centered = device.array(self.positions), device.array(self.centered)
+        targets, out = device.array(Z, keep=False), xp.empty((len(Z), self.X.shape[1]))
+        for rows in row_blocks(len(Z), 4 * len(positions), 2**28):
+            D = device.squared_distances(targets[rows], positions)
+            out[rows] = kernel.weights(D).weights @ centered
+        return device.host(out)
 
     def jacobian(self, Z: Array) -> Array:
         """Derivatives ∂f/∂z at the coordinates `Z`, (n_new, n_features, n_components)."""
