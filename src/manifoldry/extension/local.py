@@ -7,17 +7,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import device_of
 from manifoldry.extension.base import Extension, KernelExtension, with_training_rows
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import component_rows
+from manifoldry.extension.local_on_device import (
+    DeviceTangents,
+    barycentric_on_device,
+    device_of_rows,
+    row_blocks_anywhere,
+    weighted_rows,
+)
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
+from manifoldry.util.arrays import to_numpy
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import plan_matrix, power_of_two_scale, row_blocks
+from manifoldry.util.validation import plan_matrix, power_of_two_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,19 +40,26 @@ class LocalWeights(KernelExtension):
 
     @abstractmethod
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
-        """Neighbors of every new point among the training points, and weights that sum to one."""
+        """Neighbors of every new point among the training points, and weights that sum to one.
+
+        The weights are on the current device if there is one.
+        """
 
     def rows(self, X: Matrix) -> sparse.csr_array:
         indices, weights = self._weights(X)
         indptr = np.arange(X.shape[0] + 1) * indices.shape[1]
         shape = (X.shape[0], len(self.embedding))
-        return sparse.csr_array((weights.ravel(), indices.ravel(), indptr), shape=shape)
+        entries = to_numpy(weights).ravel(), indices.ravel(), indptr
+        return sparse.csr_array(entries, shape=shape)
 
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.embedding.shape[1]))
-        for block in row_blocks(X.shape[0], self.numbers_per_row):
+        for block in row_blocks_anywhere(X.shape[0], self.numbers_per_row):
             indices, weights = self._weights(X[block])
-            out[block] = np.einsum("qk,qkl->ql", weights, self.embedding[indices])
+            if (device := device_of(weights)) is not None:
+                out[block] = weighted_rows(device, indices, weights, self.embedding)
+            else:
+                out[block] = np.einsum("qk,qkl->ql", weights, self.embedding[indices])
         return out
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
@@ -82,12 +98,15 @@ class Barycentric(LocalWeights):
         index = self.graph.index
         X = index.as_queries(X)
         indices, distances = index.nearest(X, self.graph.k)
-        differences = gathered(index.points, indices) - gathered(X, np.arange(X.shape[0])[:, None])
-        unit = np.where(distances[:, -1] > 0, distances[:, -1], 1.0)[:, None, None]
         elsewhere = self.labels[indices] != self.labels[indices[:, :1]]
         if self.graph.removed_edges is not None:
             edges = Edges.of(indices, distances)
             elsewhere |= self.graph.removed_edges.conflicts(edges).reshape(indices.shape)
+        if (device := device_of_rows(self._points, X)) is not None:
+            found = indices, distances, self.reg, elsewhere
+            return indices, barycentric_on_device(device, self._points, X, *found)
+        differences = gathered(index.points, indices) - gathered(X, np.arange(X.shape[0])[:, None])
+        unit = np.where(distances[:, -1] > 0, distances[:, -1], 1.0)[:, None, None]
         return indices, barycentric_weights(differences / unit, self.reg, elsewhere)
 
 
@@ -152,6 +171,8 @@ class LocalAffine(LocalWeights):
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         query = self.graph.index.as_queries(X)
         members = self.members[self.graph.index.nearest(query, 1)[0][:, 0]]
+        if (tangents := self._tangents_on_device(members, query)) is not None:
+            return members, tangents.weights(query)
         local, center, axes = self._tangents(members)
         position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
         theta = np.einsum("qf,qfl->ql", position / self._unit, axes)
@@ -185,6 +206,8 @@ class LocalAffine(LocalWeights):
         return total / len(rows) * unit
 
     def _inverse_affine(self, Z: Array, members: IntArray) -> Array:
+        if (tangents := self._tangents_on_device(members)) is not None:
+            return tangents.inverse(Z, self.embedding, self.inverse_singular_tol)
         local, center, axes = self._tangents(members)
         middle, A = self._affine(members, local)
         size = power_of_two_scale(A)
@@ -202,7 +225,15 @@ class LocalAffine(LocalWeights):
         return embedded, choose_index(self.embedding[embedded].astype(np.float64))
 
     def _blocks(self, n: int) -> list[slice]:
-        return row_blocks(n, self.numbers_per_row)
+        return row_blocks_anywhere(n, self.numbers_per_row)
+
+    def _tangents_on_device(self, members: IntArray, *rows: Matrix) -> DeviceTangents | None:
+        """The tangent spaces of neighborhoods on the current device; None for those on the CPU."""
+        device = device_of_rows(self._points, *rows)
+        if device is None:
+            return None
+        dimension, tol = self.embedding.shape[1], self.tangent_singular_tol
+        return DeviceTangents(device, self._points, members, self._unit, dimension, tol)
 
     @cached_property
     def _unit(self) -> float:

@@ -1,13 +1,22 @@
 """Inverse by local regression."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import current_device
+from manifoldry.device.small import eigh
+from manifoldry.extension.local_on_device import (
+    device_of_rows,
+    stacked_predictions,
+    weighted_rows,
+)
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.arrays import namespace
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -74,14 +83,19 @@ class EmbeddingSpacing:
         degrees = (0, 1) if enough and not sparse.issparse(self.Z) else (0,)
         return [Smoother(degree, h) for degree in degrees for h in bandwidths]
 
+    def weights(
+        self, smoother: Smoother, Z: Matrix, positions: Matrix, indices: IntArray, distances: Array
+    ) -> Array:
+        """Weights (n_query, k) of the neighbors in predictions at `Z`, where the arrays are."""
+        width = smoother.bandwidth * distances[:, self.spacing_rank - 1]
+        weights = gaussian_weights(distances, width)
+        return weights if smoother.degree == 0 else linear_weights(weights, positions[indices], Z)
+
     def smoothing_matrix(
         self, smoother: Smoother, Z: Matrix, indices: IntArray, distances: Array
     ) -> sparse.csr_array:
         """Weights (n_query, n_samples) of predictions at `Z`, from the neighbors of its rows."""
-        width = smoother.bandwidth * distances[:, self.spacing_rank - 1]
-        weights = gaussian_weights(distances, width)
-        if smoother.degree == 1:
-            weights = linear_weights(weights, self.positions[indices], Z)
+        weights = self.weights(smoother, Z, self.positions, indices, distances)
         indptr = np.arange(len(indices) + 1) * indices.shape[1]
         shape = (len(indices), self.Z.shape[0])
         return sparse.csr_array((weights.ravel(), indices.ravel(), indptr), shape=shape)
@@ -179,6 +193,11 @@ class LocalRegression:
         return lengths
 
     def _average(self, smoother: Smoother, Z: Matrix, indices: IntArray, distances: Array) -> Array:
+        if (device := device_of_rows(self.X, Z)) is not None:
+            near: Any = device.array(indices)
+            places = device.array(Z), device.array(self.spacing.positions), near
+            weights = self.spacing.weights(smoother, *places, device.array(distances))
+            return weighted_rows(device, indices, weights, self.X)
         out = self.spacing.smoothing_matrix(smoother, Z, indices, distances) @ self.X
         return out.toarray() if sparse.issparse(out) else np.asarray(out)
 
@@ -189,12 +208,13 @@ def _in_double(Z: Matrix) -> Matrix:
 
 def gaussian_weights(distances: Array, width: Array) -> Array:
     """exp(−d²/2h²) normalized over each row, without underflow for small h or large d."""
+    xp = namespace(distances)
     with np.errstate(over="ignore"):  # an infinite exponent gives weight zero
-        scaled = distances / np.where(width > 0, width, 1.0)[:, None]
+        scaled = distances / xp.where(width > 0, width, 1.0)[:, None]
         exponent = (scaled**2 - scaled[:, :1] ** 2) / 2
     # A width of zero means several points at this position: only they have weight.
-    exponent[width == 0] = np.where(distances[width == 0] > 0, np.inf, 0.0)
-    weights = np.exp(-exponent)
+    several = xp.where(distances > 0, np.inf, 0.0)
+    weights = xp.exp(-xp.where((width == 0)[:, None], several, exponent))
     return weights / weights.sum(axis=1, keepdims=True)
 
 
@@ -209,22 +229,23 @@ def linear_weights(
     extrapolation, z − m is clipped to `reach` standard deviations along each eigenvector; the
     fitted value then stays within as many standard deviations of the xᵢ.
     """
+    xp = namespace(neighbors)
     origin = neighbors[:, :1]  # the nearest neighbor: differences to it are accurate
-    unit = np.abs(neighbors - origin).max(axis=(1, 2), keepdims=True)
-    unit[unit == 0] = 1.0
+    unit = xp.abs(neighbors - origin).max(axis=(1, 2), keepdims=True)
+    unit = xp.where(unit == 0, 1.0, unit)
     local = (neighbors - origin) / unit  # (n_query, k, n_components)
-    mean = np.einsum("qk,qkl->ql", weights, local)
+    mean = xp.einsum("qk,qkl->ql", weights, local)
     centered = local - mean[:, None, :]
     C = centered.transpose(0, 2, 1) @ (weights[:, :, None] * centered)
-    trace = np.trace(C, axis1=1, axis2=2)[:, None]
-    scale = np.where(trace > 1e-100, trace, np.inf)  # otherwise one neighbor has all the weight
-    fractions, axes = np.linalg.eigh(C / scale[:, :, None])
-    fractions = np.maximum(fractions, 0.0)
-    farthest = reach * np.sqrt(fractions * np.where(np.isinf(scale), 0.0, scale))
+    trace = xp.trace(C, axis1=1, axis2=2)[:, None]
+    scale = xp.where(trace > 1e-100, trace, np.inf)  # otherwise one neighbor has all the weight
+    fractions, axes = eigh(C / scale[:, :, None])
+    fractions = xp.maximum(fractions, 0.0)
+    farthest = reach * xp.sqrt(fractions * xp.where(xp.isinf(scale), 0.0, scale))
     offset = (Z - origin[:, 0]) / unit[:, 0] - mean
-    along = np.clip(np.einsum("qlm,ql->qm", axes, offset), -farthest, farthest)
+    along = xp.clip(xp.einsum("qlm,ql->qm", axes, offset), -farthest, farthest)
     # λ/(λ² + ε²) in place of 1/λ: equal up to (ε/λ)² for λ ≫ ε, and near zero for λ ≪ ε.
-    gradient = np.einsum("qlm,qm->ql", axes, along * fractions / (fractions**2 + fade**2)) / scale
+    gradient = xp.einsum("qlm,qm->ql", axes, along * fractions / (fractions**2 + fade**2)) / scale
     return weights * (1 + (centered @ gradient[:, :, None])[:, :, 0])
 
 
@@ -280,8 +301,7 @@ class PredictionErrors:
         if size == 0 or not self._distinct:
             return prediction_error(self.before, f)
         f = f / size
-        sample = f[self._spacing.sample]
-        residuals = [np.abs(S @ f - sample) for S in self._smoothing_matrices]
+        residuals = [np.abs(found - f[self._spacing.sample]) for found in self._predictions(f)]
         best = min(residuals, key=np.mean)
         return min(1.0, float(np.sqrt((best**2).mean())))
 
@@ -289,7 +309,11 @@ class PredictionErrors:
     def _distinct(self) -> bool:
         """Whether the coordinates of all points differ, and there are enough points."""
         rows = self._spacing.Z
-        return rows.shape[1] > 0 and 2 < len(rows) == len(RowLookup.of(rows).first_duplicates(1))
+        if rows.shape[1] == 0 or len(rows) <= 2:
+            return False
+        if len(np.unique(rows[:, 0])) == len(rows):  # which takes less time
+            return True
+        return len(rows) == len(RowLookup.of(rows).first_duplicates(1))
 
     @cached_property
     def _spacing(self) -> EmbeddingSpacing:
@@ -297,10 +321,14 @@ class PredictionErrors:
         return EmbeddingSpacing(self.before[:, spread > 0] / spread[spread > 0])
 
     @cached_property
-    def _smoothing_matrices(self) -> list[sparse.csr_array]:
-        spacing = self._spacing
-        at = spacing.positions[spacing.sample]
-        return [
-            spacing.smoothing_matrix(smoother, at, *spacing.sample_neighbors)
-            for smoother in spacing.candidates(BANDWIDTHS)
-        ]
+    def _predictions(self) -> Callable[[Array], Iterable[Array]]:
+        """The leave-one-out predictions of a function at the sample, by each smoother."""
+        spacing, device = self._spacing, current_device()
+        at, known = spacing.positions[spacing.sample], spacing.sample_neighbors
+        smoothers = spacing.candidates(BANDWIDTHS)
+        if device is None:
+            matrices = [spacing.smoothing_matrix(smoother, at, *known) for smoother in smoothers]
+            return lambda f: (S @ f for S in matrices)
+        places: list[Any] = [device.array(part) for part in (at, spacing.positions, *known)]
+        weights = [spacing.weights(smoother, *places) for smoother in smoothers]
+        return stacked_predictions(device, weights, places[2], len(spacing.positions))

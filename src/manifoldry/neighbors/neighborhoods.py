@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry.device import current_device
+from manifoldry.device.small import eigh, eigvalsh
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.neighborhoods_on_device import (
+    DeviceNeighborhoods,
+    device_for,
+    laplacian_on_device,
+    weighted_sum_on_device,
+)
+from manifoldry.util.arrays import namespace
 from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
@@ -23,6 +32,8 @@ MIN_VARIANCE_RATIO = 1e-12
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
     """The neighborhoods of all points with their coordinates.
+
+    Functions `local` are called with blocks of coordinates, of numpy or of the current device.
 
     Parameters
     ----------
@@ -40,6 +51,8 @@ class Neighborhoods:
 
         `local` maps coordinates (n_block, k, n_features) to matrices (n_block, k, k).
         """
+        if (found := self._on_device) is not None:
+            return found.align(local)
         n, k = self.members.shape
         coordinates = self._coordinates()
 
@@ -56,6 +69,8 @@ class Neighborhoods:
 
         `local` maps coordinates (n_block, k, n_features) to the entries (n_block, k).
         """
+        if (found := self._on_device) is not None:
+            return found.rows(local)
         n, k = self.members.shape
         index = np.int32 if n * k < 2**31 else np.int64
         columns, starts = (
@@ -64,8 +79,17 @@ class Neighborhoods:
         )
         return sparse.csr_array((self.each(local).ravel(), columns, starts), shape=(n, n))
 
+    def gram(self, local: Callable[[Array], Array]) -> sparse.csr_array:
+        """RᵀR for the matrix R of `rows`: the sum of local matrices of rank one."""
+        if (found := self._on_device) is not None:
+            return found.gram(local)
+        R = self.rows(local)
+        return sparse.csr_array(R.T @ R)
+
     def each(self, local: Callable[[Array], Array]) -> Array:
         """Values of `local`, which maps coordinates (n_block, k, n_features) to (n_block, ...)."""
+        if (found := self._on_device) is not None:
+            return found.device.host(found.each(local))
         coordinates = self._coordinates()
         return np.concatenate(map_threads(lambda block: local(coordinates(block)), self._blocks))
 
@@ -77,6 +101,11 @@ class Neighborhoods:
         """Function from a block to centered, scaled coordinates (n_block, k, n_features)."""
         frame = Frame.of(self.X)
         return lambda block: (gathered(self.X, self.members[block]) - frame.origin) / frame.unit
+
+    @property
+    def _on_device(self) -> DeviceNeighborhoods | None:
+        device = device_for(self.X)
+        return None if device is None else DeviceNeighborhoods(device, self.X, self.members)
 
     @property
     def _blocks(self) -> list[slice]:
@@ -113,20 +142,38 @@ def gathered(X: Matrix, members: IntArray) -> Array:
     return dense.astype(np.float64).reshape(*members.shape, -1)
 
 
+def weighted_sum(*terms: tuple[float, sparse.csr_array]) -> sparse.csr_array:
+    """Sum of factors times square matrices, on the current device if there is one."""
+    if (device := current_device()) is not None:
+        return weighted_sum_on_device(device, terms)
+    return sparse.csr_array(reduce(add, (factor * matrix for factor, matrix in terms)))
+
+
+def neighbor_laplacian(graph: NeighborGraph) -> sparse.csr_array:
+    """Return the matrix of Σ ‖yᵢ − yⱼ‖² / 2 over the k neighbors j of all points i."""
+    if (device := current_device()) is not None:
+        return laplacian_on_device(device, graph)
+    directed = graph.matrix(np.full(len(graph.indices), 0.5))
+    W = directed + directed.T
+    return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
+
+
 def tangent_bases(local: Array, dimension: int, min_ratio: float = MIN_VARIANCE_RATIO) -> Array:
     """Leading left singular vectors (n_block, k, dimension) of centered neighborhoods.
 
     They are computed from the smaller of the Gram and the covariance matrix. Vectors whose
     variance is below `min_ratio` times the largest are set to zero, since they are arbitrary.
     """
+    xp = namespace(local)
     centered = local - local.mean(axis=1, keepdims=True)
     use_covariance = dimension <= local.shape[2] < local.shape[1]
-    values, vectors = np.linalg.eigh(_products(centered, use_covariance))
+    values, vectors = eigh(_products(centered, use_covariance))
     values, vectors = values[:, ::-1][:, :dimension], vectors[:, :, ::-1][:, :, :dimension]
-    significant = values > min_ratio * np.maximum(values[:, :1], np.finfo(float).tiny)
+    significant = values > min_ratio * xp.maximum(values[:, :1], np.finfo(float).tiny)
     if use_covariance:
-        roots = np.sqrt(np.where(significant, values, np.inf))
-        return np.asarray(centered @ (vectors / roots[:, None, :]))
+        roots = xp.sqrt(xp.where(significant, values, np.inf))
+        in_features: Array = centered @ (vectors / roots[:, None, :])
+        return in_features
     return vectors * significant[:, None, :]
 
 
@@ -137,28 +184,30 @@ def tangent_misfit(local: Array, dimension: int) -> Array:
     directions, times the ratio of the variances along the next axis and along its last one: 0 on a
     surface, also if its dimension is lower, and 1 if all directions are alike.
     """
-    directions = min(local.shape[1] - 1, local.shape[2])
+    xp, directions = namespace(local), min(local.shape[1] - 1, local.shape[2])
     if directions <= dimension:
-        return np.zeros(len(local))
+        return xp.zeros(len(local))
     centered = local - local.mean(axis=1, keepdims=True)
-    variances = np.linalg.eigvalsh(_products(centered, local.shape[2] < local.shape[1]))[:, ::-1]
-    variances = np.maximum(variances, np.finfo(float).tiny)
+    variances = eigvalsh(_products(centered, local.shape[2] < local.shape[1]))[:, ::-1]
+    variances = xp.maximum(variances, np.finfo(float).tiny)
     outside = variances[:, dimension:].sum(axis=1) / variances.sum(axis=1)
     ratio = variances[:, dimension] / variances[:, dimension - 1]
-    return np.asarray(outside / (1 - dimension / directions) * ratio)
+    misfit: Array = outside / (1 - dimension / directions) * ratio
+    return misfit
 
 
 def _products(centered: Array, use_covariance: bool) -> Array:
     """Covariance (n_features, n_features) or Gram matrices (k, k) of centered neighborhoods."""
     transposed = centered.transpose(0, 2, 1)
-    return np.asarray(transposed @ centered if use_covariance else centered @ transposed)
+    products: Array = transposed @ centered if use_covariance else centered @ transposed
+    return products
 
 
 def alignment_blocks(U: Array) -> Array:
     """I − GGᵀ with G = [1/√k, U]: the projection onto the residual of the best affine fit."""
-    k = U.shape[1]
-    G = np.concatenate([np.full((len(U), k, 1), k**-0.5), U], axis=2)
-    return np.eye(k) - G @ G.transpose(0, 2, 1)
+    xp, k = namespace(U), U.shape[1]
+    G = xp.concatenate([xp.full((len(U), k, 1), k**-0.5), U], axis=2)
+    return xp.eye(k) - G @ G.transpose(0, 2, 1)
 
 
 def barycentric_weights(
@@ -171,17 +220,17 @@ def barycentric_weights(
     matrix, so the result does not depend on units. If all neighbors coincide with the point, the
     weights are equal.
     """
-    n, k = differences.shape[:2]
-    kept = np.ones((n, k)) if excluded is None else 1.0 - excluded
+    xp, (n, k) = namespace(differences), differences.shape[:2]
+    kept = xp.ones((n, k)) if excluded is None else xp.where(excluded, 0.0, 1.0)
     differences = differences * kept[:, :, None]
     # Division by a power of two is exact, and squares of the result do not underflow.
-    exponents = np.frexp(np.abs(differences).max(axis=(1, 2), initial=0.0))[1]
-    differences = np.ldexp(differences, -exponents[:, None, None])
+    exponents = xp.frexp(xp.abs(differences).max(axis=(1, 2)))[1]
+    differences = xp.ldexp(differences, -exponents[:, None, None])
     C = differences @ differences.transpose(0, 2, 1)
-    trace = np.einsum("nii->n", C)
-    ridge = reg * np.where(trace > 0, trace, 1.0)
-    C[:, np.arange(k), np.arange(k)] += ridge[:, None]
-    weights = np.linalg.solve(C, kept[:, :, None])[:, :, 0] * kept
+    trace = xp.trace(C, axis1=1, axis2=2)
+    ridge = reg * xp.where(trace > 0, trace, 1.0)
+    C = C + ridge[:, None, None] * xp.eye(k)
+    weights = xp.linalg.solve(C, kept[:, :, None])[:, :, 0] * kept
     return weights / weights.sum(axis=1, keepdims=True)
 
 

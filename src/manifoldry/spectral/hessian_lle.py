@@ -7,10 +7,12 @@ import numpy as np
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.device import Device
+from manifoldry.device.small import left_vectors
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
 from manifoldry.spectral.tangent_embedder import TangentAlignment, TangentEmbedder
+from manifoldry.util.arrays import namespace
 from manifoldry.util.typing import Array, RandomState
 
 
@@ -139,14 +141,14 @@ class HessianAlignment(TangentAlignment):
     remainder_weight: float = 1e-3
 
     def local_matrices(self, coordinates: Array) -> Array:
-        U = tangent_bases(coordinates, self.n_components)
-        a, b = np.triu_indices(self.n_components)
+        xp, U = namespace(coordinates), tangent_bases(coordinates, self.n_components)
+        a, b = (found.tolist() for found in np.triu_indices(self.n_components))
         affine_out = alignment_blocks(U)
         # Orthogonalize twice against rounding errors.
         quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))
-        H, size, _ = np.linalg.svd(quadratic, full_matrices=False)
+        H, size = left_vectors(quadratic)
         H = H * (size > self.dependence_tol)[:, None, :]  # U is orthonormal: no unit of length
         # Without neighbors that span the tangent space there is no Hessian; use LTSA's error.
-        flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
-        hessian = np.where(flat, affine_out, H @ H.transpose(0, 2, 1))
+        flat = (xp.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
+        hessian = xp.where(flat, affine_out, H @ H.transpose(0, 2, 1))
         return hessian + self.remainder_weight * (affine_out - hessian)

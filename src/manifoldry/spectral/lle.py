@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
@@ -24,6 +23,7 @@ from manifoldry.spectral.local import (
     check_uniform_neighborhoods,
 )
 from manifoldry.spectral.posed import connected_graph
+from manifoldry.util.arrays import namespace
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, RandomState
 
@@ -145,8 +145,7 @@ class Reconstruction(LocalAlignment):
 
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
         # The local matrices have rank one, so their sum is (I − W)ᵀ(I − W).
-        residual = neighborhoods.rows(partial(residual_weights, reg=self.reg))
-        return sparse.csr_array(residual.T @ residual)
+        return neighborhoods.gram(partial(residual_weights, reg=self.reg))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +165,9 @@ def residual_weights(coordinates: Array, reg: float) -> Array:
 
     W holds the weights that reconstruct a point from its neighbors.
     """
-    differences = coordinates[:, 1:] - coordinates[:, :1]
+    xp, differences = namespace(coordinates), coordinates[:, 1:] - coordinates[:, :1]
     # Exclude duplicates of the point: they alone reconstruct it, whatever the other neighbors are.
-    duplicates = np.logical_not(np.any(differences, axis=2))
+    duplicates = xp.logical_not(xp.any(differences, axis=2))
     duplicates &= ~duplicates.all(axis=1, keepdims=True)
     weights = barycentric_weights(differences, reg, duplicates)
-    return np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)
+    return xp.concatenate([xp.ones((len(weights), 1)), -weights], axis=1)

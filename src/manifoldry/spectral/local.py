@@ -13,7 +13,7 @@ from manifoldry.base.input import Input
 from manifoldry.eigen import SpectralProblem
 from manifoldry.neighbors.disconnected import ALIGNMENT, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
+from manifoldry.neighbors.neighborhoods import Neighborhoods, weighted_sum, with_itself
 from manifoldry.spectral.posed import PosedOnGraph, operator_components
 from manifoldry.util.typing import IntArray
 
@@ -34,7 +34,9 @@ class LocalAlignment(ABC):
     def matrix(self) -> sparse.csr_array:
         """Return M (n, n), with a penalty that keeps duplicated points together."""
         M = self.align(self.neighborhoods)
-        return M if self.graph.distances.all() else M + _duplicate_penalty(self.graph)
+        if self.graph.distances.all():
+            return M
+        return weighted_sum((1.0, M), (1.0, _duplicate_penalty(self.graph)))
 
     @property
     def neighborhoods(self) -> Neighborhoods:
@@ -106,7 +108,7 @@ def _neighbors_without_self(graph: NeighborGraph) -> IntArray:
     of its own neighbors.
     """
     members = graph.indices.reshape(-1, graph.k).copy()
-    unchosen = np.setdiff1d(np.arange(graph.n_query), members)
+    unchosen = np.flatnonzero(np.bincount(members.ravel(), minlength=graph.n_query) == 0)
     members[unchosen, -1] = unchosen
     return members
 

@@ -8,11 +8,13 @@ import numpy as np
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.device import Device
+from manifoldry.device.small import eigh
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import MIN_VARIANCE_RATIO
 from manifoldry.spectral.lle import residual_weights
 from manifoldry.spectral.tangent_embedder import TangentAlignment, TangentEmbedder
+from manifoldry.util.arrays import namespace
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, IntArray, RandomState
@@ -151,21 +153,21 @@ class MultipleReconstructions(TangentAlignment):
         where w are the weights of LLE. They have the mean (1 − α)w + VVᵀ1/(αs) and differ from it
         by the directions of V whose entries sum to zero. So no rotation has to be computed.
         """
-        values, vectors = gram_spectrum(coordinates)
+        xp, (values, vectors) = namespace(coordinates), gram_spectrum(coordinates)
         s = weight_counts(values, self.n_components, self.max_ratio)
-        V = vectors * (np.arange(values.shape[1]) < s[:, None])[:, None, :]
+        V = vectors * (xp.arange(values.shape[1]) < s[:, None])[:, None, :]
         projection = V @ V.transpose(0, 2, 1)
         u = projection.sum(axis=2)  # VVᵀ1, of norm α√s
-        norm = np.linalg.norm(u, axis=1, keepdims=True)
+        norm = xp.linalg.norm(u, axis=1, keepdims=True)
         # Directions that all sum to zero, such as differences of duplicates, are no weights: then
         # w is the only weight vector.
         has_weights = norm > SMALLEST_SUM
-        unit = np.where(has_weights, u / np.where(has_weights, norm, 1.0), 0.0)
-        count = np.where(has_weights, s[:, None], 1)
-        alpha = np.where(has_weights, norm, 0.0) / np.sqrt(count)
+        unit = xp.where(has_weights, u / xp.where(has_weights, norm, 1.0), 0.0)
+        count = xp.where(has_weights, s[:, None], 1)
+        alpha = xp.where(has_weights, norm, 0.0) / xp.sqrt(count)
         w = -residual_weights(coordinates, self.reg)[:, 1:]
-        mean = (1 - alpha) * w + unit / np.sqrt(count)
-        residual = np.concatenate([np.ones((len(s), 1)), -mean], axis=1)
+        mean = (1 - alpha) * w + unit / xp.sqrt(count)
+        residual = xp.concatenate([xp.ones((len(s), 1)), -mean], axis=1)
         M = count[:, :, None] * residual[:, :, None] * residual[:, None, :]
         M[:, 1:, 1:] += projection - unit[:, :, None] * unit[:, None, :]
         return M
@@ -177,8 +179,9 @@ def gram_spectrum(coordinates: Array) -> tuple[Array, Array]:
     Those are the inner products of neighbors minus point, the first of the `coordinates`.
     """
     differences = coordinates[:, 1:] - coordinates[:, :1]
-    values, vectors = np.linalg.eigh(differences @ differences.transpose(0, 2, 1))
-    return np.where(values > MIN_VARIANCE_RATIO * values[:, -1:], values, 0.0), vectors
+    values, vectors = eigh(differences @ differences.transpose(0, 2, 1))
+    significant = values > MIN_VARIANCE_RATIO * values[:, -1:]
+    return namespace(values).where(significant, values, 0.0), vectors
 
 
 def noise_ratios(coordinates: Array, n_components: int) -> Array:
@@ -186,9 +189,10 @@ def noise_ratios(coordinates: Array, n_components: int) -> Array:
 
     It is zero for neighborhoods without extent.
     """
-    values = gram_spectrum(coordinates)[0]
+    xp, values = namespace(coordinates), gram_spectrum(coordinates)[0]
     inside = values[:, -n_components:].sum(axis=1)
-    return np.asarray(values[:, :-n_components].sum(axis=1) / np.where(inside > 0, inside, 1.0))
+    outside: Array = values[:, :-n_components].sum(axis=1)
+    return outside / xp.where(inside > 0, inside, 1.0)
 
 
 def weight_counts(
@@ -199,7 +203,9 @@ def weight_counts(
     It is the largest number of smallest eigenvalues whose sum is at most `max_ratio` times the sum
     of the others. On grids many neighborhoods have exactly this ratio, up to `rounding` errors.
     """
-    smallest = np.cumsum(values, axis=1)[:, :-n_components]
+    xp = namespace(values)
+    smallest = xp.cumsum(values, axis=1)[:, :-n_components]
     others = values.sum(axis=1, keepdims=True) - smallest
     negligible = smallest <= (1 + rounding) * max_ratio * others
-    return np.maximum(negligible.sum(axis=1), 1)
+    counts: IntArray = xp.maximum(negligible.sum(axis=1), 1)
+    return counts

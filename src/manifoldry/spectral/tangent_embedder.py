@@ -24,7 +24,13 @@ from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import LocalAffine, TangentInverse
 from manifoldry.extension.regression import coordinate_unpredictability, regression_inverse
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.neighborhoods import Neighborhoods, tangent_misfit, with_itself
+from manifoldry.neighbors.neighborhoods import (
+    Neighborhoods,
+    neighbor_laplacian,
+    tangent_misfit,
+    weighted_sum,
+    with_itself,
+)
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
     LocalAlignment,
@@ -152,7 +158,9 @@ class TangentAlignment(LocalAlignment):
 
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
         M, weight = neighborhoods.align(self.local_matrices), self.laplacian_weight
-        return M if weight == 0 else (1 - weight) * M + weight * neighbor_laplacian(self.graph)
+        if weight == 0:
+            return M
+        return weighted_sum((1 - weight, M), (weight, neighbor_laplacian(self.graph)))
 
     @cached_property
     def misfit(self) -> float:
@@ -210,13 +218,6 @@ class PosedTangentAlignment(PosedAlignment):
             return found
         on_map = np.flatnonzero(np.isfinite(embedding).all(axis=1))
         return TangentInverse(extension, found, on_map)
-
-
-def neighbor_laplacian(graph: NeighborGraph) -> sparse.csr_array:
-    """Return the matrix of Σ ‖yᵢ − yⱼ‖² / 2 over the neighbors j of all points i."""
-    directed = graph.matrix(np.full(len(graph.indices), 0.5))
-    W = directed + directed.T
-    return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
 
 
 def warn_if_regularized(alignment: TangentAlignment) -> None:
