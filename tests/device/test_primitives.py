@@ -221,3 +221,15 @@ def test_triangular_factors(in_use, dtype):
 def test_factor_of_an_indefinite_matrix(in_use):
     with pytest.raises(np.linalg.LinAlgError):
         in_use.cholesky(in_use.array(np.diag([1.0, -1.0])))
+
+
+@pytest.mark.parametrize("values", [3, 10**9])
+@pytest.mark.parametrize(("n", "k"), [(5, 5), (700, 1), (3000, 20), (6000, 4096)])
+def test_smallest_and_ranks(in_use, n, k, values):
+    table = RNG.integers(values, size=(7, n)).astype(float)
+    table[np.arange(7), np.arange(7) % n] = np.inf
+    order = np.argsort(table, axis=1, kind="stable")
+    check(in_use, in_use.smallest(in_use.array(table), k), order[:, :k], 0)
+    columns = np.stack([RNG.permutation(n)[:k] for _ in range(7)]).astype(np.int32)
+    found = in_use.ranks(in_use.array(table), in_use.array(columns))
+    check(in_use, found, np.take_along_axis(np.argsort(order, axis=1) + 1, columns, axis=1), 0)

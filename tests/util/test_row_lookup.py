@@ -90,7 +90,7 @@ def test_keys_do_not_depend_on_the_batch_or_the_layout(rng, monkeypatch):
     np.testing.assert_array_equal(keys, rows._row_keys(np.asfortranarray(X)))
     np.testing.assert_array_equal(keys, rows._row_keys(sparse.csr_array(X)))
     blocks = [slice(start, start + 7) for start in range(0, 40, 7)]
-    monkeypatch.setattr(rows, "row_blocks", lambda n, width: blocks)
+    monkeypatch.setattr(rows, "row_blocks", lambda n, width, budget: blocks)
     np.testing.assert_array_equal(keys, rows._row_keys(X))
 
 

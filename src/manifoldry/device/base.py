@@ -240,6 +240,20 @@ class Device(ABC):
         """Sort each row by value, ties by index."""
 
     @abstractmethod
+    def smallest(self, table: Array, k: int) -> Array:
+        """Return the columns of the `k` smallest entries of each row, in order, ties by column.
+
+        `table` has no NaN, and `k`, at most 4096, is at most its number of columns.
+        """
+
+    @abstractmethod
+    def ranks(self, table: Array, columns: Array) -> Array:
+        """Return the ranks of some entries in their rows, from 1 for the smallest, ties by column.
+
+        `columns`, (n_rows, k), are those of the entries; k is at most 4096.
+        """
+
+    @abstractmethod
     def log_precisions(self, t: Array, perplexity: float) -> Array:
         """Return α at which weights exp(−eᵅ·t) in each row have the perplexity.
 

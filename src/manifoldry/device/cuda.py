@@ -16,6 +16,7 @@ from manifoldry.device.cuda_factors import cuda_eigh, cuda_left_vectors
 from manifoldry.device.cuda_mesh import cuda_corners, cuda_gather, cuda_spread
 from manifoldry.device.cuda_neighbors import cuda_distances, cuda_nearest, cuda_sort_rows
 from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
+from manifoldry.device.cuda_ranks import cuda_ranks, cuda_smallest
 from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
 from manifoldry.util.typing import Array
 
@@ -152,6 +153,12 @@ class CudaDevice(Device):
 
     def sort_rows(self, indices: Array, values: Array) -> tuple[Array, Array]:
         return cuda_sort_rows(self, indices, values)
+
+    def smallest(self, table: Array, k: int) -> Array:
+        return cuda_smallest(self, table, k)
+
+    def ranks(self, table: Array, columns: Array) -> Array:
+        return cuda_ranks(self, table, columns)
 
     def log_precisions(self, t: Array, perplexity: float) -> Array:
         return cuda_log_precisions(self, t, perplexity)

@@ -194,6 +194,15 @@ class EmulatedDevice(Device):
         sorted_indices = np.take_along_axis(indices, order, axis=1)
         return self._own(sorted_indices), self._own(np.take_along_axis(values, order, axis=1))
 
+    def smallest(self, table: Array, k: int) -> Array:
+        order = np.argsort(_plain(table), axis=1, kind="stable")
+        return self._own(order[:, :k].astype(np.int32))
+
+    def ranks(self, table: Array, columns: Array) -> Array:
+        order = np.argsort(_plain(table), axis=1, kind="stable")
+        ranks = np.argsort(order, axis=1) + 1
+        return self._own(np.take_along_axis(ranks, _plain(columns), axis=1).astype(np.int32))
+
     def log_precisions(self, t: Array, perplexity: float) -> Array:
         t, rank = _plain(t), int(np.ceil(perplexity)) - 1
         low, high = -40 - np.log(t[:, -1]), 10 - np.log(t[:, rank])

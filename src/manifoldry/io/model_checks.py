@@ -15,8 +15,12 @@ from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.factored_weights import FactoredWeights
 
-# Properties that are saved with the fields of a class, since they cannot always be computed again.
-_SAVED_PROPERTIES = {"RelativeDistance": {"unit", "_distinct"}}
+# Properties that are saved with the fields of a class, since they cannot always be computed again,
+# or not in less time than a fit takes.
+_SAVED_PROPERTIES = {
+    "RelativeDistance": {"unit", "_distinct"},
+    "RowLookup": {"order", "keys"},
+}
 # Arrays of scikit-learn's estimators with one column per feature, which its loops rely on.
 _FEATURE_COLUMNS = ("cluster_centers_", "_fit_X")
 

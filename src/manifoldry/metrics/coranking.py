@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import device_of
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
+from manifoldry.metrics.on_device import all_device_ranks, on_current_device
 from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.preservation import NeighborRanks
+from manifoldry.util.arrays import namespace, to_numpy
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import plan_matrix
@@ -168,26 +171,31 @@ def compare_ranks(
 
     `budget` is the number of entries of a block of rows; several arrays of that size are held.
     """
+    data, *spaces = on_current_device(pair.data_distances, *embeddings)
     n, contributions, lock = pair.n, _rank_contributions(pair.n), Lock()
+    if data.device is not None:
+        contributions = data.device.array(contributions)
     # One histogram of the larger ranks for all blocks, to which they add: of many points, a block
     # is a single row, and its own histogram as long as that.
     counts = np.zeros((len(embeddings), n - 1), dtype=np.int64)
 
     def block(rows: IntArray) -> list[tuple[Array, ...]]:
-        in_data = all_ranks(pair.data_distances.neighbor_keys(rows))
+        in_data = all_ranks(data.neighbor_keys(rows))
         found: list[tuple[Array, ...]] = []
-        for m, count in zip(embeddings, counts, strict=True):
-            embedded = all_ranks(m.neighbor_keys(rows))
-            larger = np.maximum(in_data, embedded)
+        for space, count in zip(spaces, counts, strict=True):
+            embedded = all_ranks(space.neighbor_keys(rows))
+            xp = namespace(embedded)
+            larger = xp.maximum(in_data, embedded)
             # A point has rank n in its own row, which is omitted here.
-            own = np.bincount(larger.ravel(), minlength=n + 1)[1:n]
+            own: Any = to_numpy(xp.bincount(larger.ravel(), minlength=n + 1))[1:n]
             with lock:
                 count += own
             area = contributions[larger].sum(axis=1)
-            found.append((*_rank_statistics(in_data, embedded, k), area))
+            statistics = (*_rank_statistics(in_data, embedded, k), area)
+            found.append(tuple(map(to_numpy, statistics)))
         return found
 
-    merged = zip(*map_rows(block, points, n, budget), strict=True)
+    merged = zip(*map_rows(block, points, n, budget, device=data.device), strict=True)
     return [
         _merge_blocks(blocks, count, points, n, k)
         for blocks, count in zip(merged, counts, strict=True)
@@ -199,10 +207,10 @@ def _rank_statistics(in_data: IntArray, embedded: IntArray, k: int) -> tuple[Arr
 
     Sums of rank − k over the intrusions and over the extrusions, and number of neighbors preserved.
     """
-    near, near_embedded = in_data <= k, embedded <= k
+    near, near_embedded, xp = in_data <= k, embedded <= k, namespace(embedded)
     return (
-        np.where(near_embedded & ~near, in_data - k, 0).sum(axis=1),
-        np.where(near & ~near_embedded, embedded - k, 0).sum(axis=1),
+        xp.where(near_embedded & ~near, in_data - k, 0).sum(axis=1),
+        xp.where(near & ~near_embedded, embedded - k, 0).sum(axis=1),
         (near & near_embedded).sum(axis=1),
     )
 
@@ -276,6 +284,8 @@ def coranking_matrix(
 
 def all_ranks(keys: Array) -> IntArray:
     """Rank of every entry in its row, from 1 for the smallest; ties are broken by column."""
+    if (device := device_of(keys)) is not None:
+        return all_device_ranks(device, keys)
     ranks = np.empty(keys.shape, dtype=np.int32)
     each = np.arange(1, keys.shape[1] + 1, dtype=np.int32)
     for own, ranked in zip(keys, ranks, strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from manifoldry.device import Device
 from manifoldry.neighbors.distances import (
     Frame,
     corrected_squares,
@@ -31,6 +32,7 @@ class DistanceRows(ABC):
     """Distances between n points, computed a block of rows at a time."""
 
     n_groups = 1600  # number of random groups of points that `shepard_of` draws
+    device: Device | None = None  # where they are computed; None for the CPU
 
     @property
     @abstractmethod
@@ -82,15 +84,25 @@ def map_rows(
     n: int,
     budget: int = 2**22,
     most_rows: int = 256,
+    device: Device | None = None,
 ) -> list[Result]:
     """Apply a function to blocks of points in several threads, with one BLAS thread each.
 
     A block has at most `budget` distances and `most_rows` rows: more of few points would not fit
-    into the cache.
+    into the cache. If the function computes on a `device`, blocks are as large as its memory
+    allows, one after the other.
     """
+    if device is not None:
+        most = pairs_at_a_time(device)
+        return [function(points[block]) for block in row_blocks(len(points), n, budget=most)]
     sizes = row_blocks(len(points), n, budget=min(budget, most_rows * n))
     with one_blas_thread():
         return map_threads(function, [points[block] for block in sizes])
+
+
+def pairs_at_a_time(device: Device, most: int = 2**26, n_bytes: int = 160) -> int:
+    """Number of pairs of a block on a device, whose ranks need `n_bytes` each."""
+    return int(min(most, device.free_memory // n_bytes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +159,7 @@ class EuclideanRows(DistanceRows):
     @cached_property
     def _spacing(self) -> float:
         """A power of two, `errors_per_spacing` or more times the rounding error of the products."""
-        largest = float(self._squares.max())
-        error = float(expansion_error(np.array([largest]), largest, self.X.shape[1])[0])
-        return float(2.0 ** np.ceil(np.log2(self.errors_per_spacing * error)))
+        return key_spacing(float(self._squares.max()), self.X.shape[1], self.errors_per_spacing)
 
     def distances(self, rows: IntArray) -> Array:
         squares = self.keys(rows)
@@ -177,6 +187,12 @@ class EuclideanRows(DistanceRows):
     @cached_property
     def _squares(self) -> Array:
         return squared_norms(self._framed)
+
+
+def key_spacing(largest: float, n_features: int, errors_per_spacing: int) -> float:
+    """Spacing of the grid of keys, for points whose largest squared norm is `largest`."""
+    error = float(expansion_error(np.array([largest]), largest, n_features)[0])
+    return float(2.0 ** np.ceil(np.log2(errors_per_spacing * error)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,14 +4,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import Device, current_device
+from manifoldry.metrics.distortion_on_device import local_factors
 from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import gathered
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
+
+_FLAT = 1e-10  # variance of a direction without extent, relative to that of the longest
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +135,9 @@ def distortion_of(
 
 
 def _stretches(X: Matrix, Y: Array, members: IntArray) -> Array:
-    n, k = members.shape
+    (n, k), device = members.shape, current_device()
+    if device is not None and not sparse.issparse(X):
+        return _stretches_on(device, X, Y, members)
     itself = np.arange(n)[:, None]
 
     def block(rows: slice) -> Array:
@@ -145,7 +152,13 @@ def _centered(local: Array) -> Array:
     return local - local.mean(axis=1, keepdims=True)
 
 
-def _factors(A: Array, B: Array, flat: float = 1e-10) -> Array:
+def _stretches_on(device: Device, X: Array, Y: Array, members: IntArray) -> Array:
+    found, d = local_factors(device, X, Y, members, _FLAT), Y.shape[1]
+    factors = found.factors * _magnification(found.embedded_size, found.size)
+    return _padded(factors, found.n_directions, d)
+
+
+def _factors(A: Array, B: Array, flat: float = _FLAT) -> Array:
     """Singular values (n_block, d) of the linear map from the principal subspace of A to B.
 
     Directions with a variance below `flat` times the largest have factor NaN.
@@ -158,8 +171,13 @@ def _factors(A: Array, B: Array, flat: float = 1e-10) -> Array:
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=extends)
     J = (B.transpose(0, 2, 1) @ U) * inverse[:, None, :]
     factors = np.linalg.svd(J, compute_uv=False) * _magnification(embedded_size, size)
+    return _padded(factors, extends.sum(axis=1), d)
+
+
+def _padded(factors: Array, n_directions: IntArray, d: int) -> Array:
+    """Factors in d columns, NaN for directions in which a neighborhood has no extent."""
     factors = np.pad(factors, ((0, 0), (0, d - factors.shape[1])))
-    return np.where(np.arange(d) < extends.sum(axis=1)[:, None], factors, np.nan)
+    return np.where(np.arange(d) < n_directions[:, None], factors, np.nan)
 
 
 def _scaled(local: Array) -> tuple[Array, Array]:

@@ -1,5 +1,6 @@
 """Agreement of labels between neighbors in an embedding."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import Device
 from manifoldry.metrics.distance_rows import distance_rows, map_rows
+from manifoldry.metrics.on_device import on_current_device
 from manifoldry.metrics.pair import read_embedding, sample_points
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.array_like import array_like, labels_of
@@ -143,12 +146,12 @@ def silhouette(
 
 
 def _silhouettes(Y: Matrix, codes: IntArray, counts: IntArray, points: IntArray) -> Array:
-    distances = distance_rows(Y)
-    member = sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
+    (distances,) = on_current_device(distance_rows(Y))
+    sums_of = _label_sums(distances.device, codes)
 
     def block(rows: IntArray) -> Array:
         own = codes[rows]
-        sums = distances.distances(rows) @ member  # (n_rows, n_labels)
+        sums = sums_of(distances.distances(rows))
         means = sums / counts
         line = np.arange(len(rows))
         inside = sums[line, own] / np.maximum(counts[own] - 1, 1)
@@ -158,7 +161,16 @@ def _silhouettes(Y: Matrix, codes: IntArray, counts: IntArray, points: IntArray)
         values = np.divide(outside - inside, larger, out=np.zeros(len(rows)), where=larger > 0)
         return np.where(counts[own] > 1, values, 0.0)
 
-    return np.concatenate(map_rows(block, points, len(codes)))
+    return np.concatenate(map_rows(block, points, len(codes), device=distances.device))
+
+
+def _label_sums(device: Device | None, codes: IntArray) -> Callable[[Array], Array]:
+    """The function that sums distances (n_rows, n) by the label of the second point."""
+    member = sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
+    if device is None:
+        return lambda D: np.asarray(D @ member)
+    transposed = device.rows(sparse.csr_array(member.T))
+    return lambda D: device.host(device.product(transposed, D.T)).T
 
 
 def _winners(votes: IntArray) -> IntArray:

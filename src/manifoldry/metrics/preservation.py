@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device import device_of
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
+from manifoldry.metrics.on_device import device_ranks, on_current_device, smallest_columns
 from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
-from manifoldry.neighbors.base import smallest_entries
+from manifoldry.util.arrays import to_numpy
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
 
@@ -46,11 +48,14 @@ class NeighborRanks:
     def _between(
         cls, near: DistanceRows, other: DistanceRows, k: int, points: IntArray
     ) -> "NeighborRanks":
-        def ranks(block: IntArray) -> IntArray:
-            chosen = smallest_entries(near.neighbor_keys(block), k)[0]
-            return ranks_of(other.neighbor_keys(block), chosen)
+        near, other = on_current_device(near, other)
 
-        return cls(np.concatenate(map_rows(ranks, points, near.n)), points, near.n)
+        def ranks(block: IntArray) -> IntArray:
+            chosen = smallest_columns(near.neighbor_keys(block), k)
+            return np.asarray(to_numpy(ranks_of(other.neighbor_keys(block), chosen)), np.intp)
+
+        found = map_rows(ranks, points, near.n, device=near.device)
+        return cls(np.concatenate(found), points, near.n)
 
     def preservation(self, k: int) -> Array:
         """Fraction of each point's k neighbors that have rank k or less in the second space."""
@@ -67,6 +72,8 @@ def ranks_of(keys: Array, chosen: IntArray, *, count_up_to: int = 16) -> IntArra
 
     Up to `count_up_to` chosen columns the smaller keys are counted; beyond, rows are sorted.
     """
+    if (device := device_of(keys)) is not None:
+        return device_ranks(device, keys, chosen)
     values = np.take_along_axis(keys, chosen, axis=1)
     if chosen.shape[1] <= count_up_to:
         below = _count_in_rows(keys, values, np.less)

@@ -12,7 +12,7 @@ from manifoldry.metrics.pair import DataEmbeddingPair
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
-from manifoldry.util.threads import map_threads
+from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import power_of_two_scale
 
@@ -176,7 +176,8 @@ def shepard_of(
         finite = np.isfinite(data)  # distances between components of a graph are infinite
         return data[finite], embedded[finite]
 
-    found = map_threads(distances, groups)
+    with one_blas_thread():  # products of few points would wait for the others
+        found = map_threads(distances, groups)
     data, embedded = map(np.concatenate, zip(*found, strict=True))
     if not data.any() or not embedded.any():
         where = "of the embedding" if data.any() else "of X"

@@ -6,11 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
-from manifoldry.metrics.distance_rows import map_rows
+from manifoldry.metrics.distance_rows import DistanceRows, map_rows
+from manifoldry.metrics.on_device import on_current_device
 from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.shepard import shepard_of
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.arrays import namespace, to_numpy
 from manifoldry.util.checks import check_option
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -81,18 +83,20 @@ def _stress_of_points(
 ) -> Array:
     """Stress of every point, from its distances to `n_partners` points."""
     partners = sample_points(pair.n, min(pair.n, n_partners), random_state)
-
-    units = _units(pair, partners)
+    spaces = on_current_device(pair.data_distances, pair.embedding_distances)
+    units, device = _units(spaces, partners), spaces[0].device
 
     def sums(points: IntArray) -> Array:
         """Σδ², Σδd and Σd² over these points, for every point, (3, n), scaled by `units`."""
-        data = pair.data_distances.distances(points) / units[0]
-        embedded = pair.embedding_distances.distances(points) / units[1]
-        apart = ~np.isfinite(data)
+        data, embedded = (s.distances(points) / unit for s, unit in zip(spaces, units, strict=True))
+        xp = namespace(data)
+        apart = ~xp.isfinite(data)
         data[apart] = embedded[apart] = 0.0
-        return np.array([np.einsum("ij,ij->j", *two) for two in _products(data, embedded)])
+        pairs = _products(data, embedded)
+        return to_numpy(xp.stack([xp.einsum("ij,ij->j", *two) for two in pairs]))
 
-    data, mixed, own = np.sum(map_rows(sums, partners, pair.n), axis=0)
+    found = map_rows(sums, partners, pair.n, device=device)
+    data, mixed, own = np.sum(found, axis=0)
     if not data.any():
         raise ValueError("all points of X coincide, so stress is undefined")
     best = mixed.sum() / own.sum() if own.any() else 1.0
@@ -101,10 +105,10 @@ def _stress_of_points(
     return np.sqrt(np.divide(left, data, out=np.zeros(pair.n), where=data > 0))
 
 
-def _units(pair: DataEmbeddingPair, partners: IntArray) -> tuple[float, float]:
+def _units(spaces: list[DistanceRows], partners: IntArray) -> tuple[float, float]:
     """Scales of the distances in data and embedding, so that squares do not overflow."""
     some = partners[:: max(1, len(partners) // 10)]
-    data, embedded = pair.data_distances.distances(some), pair.embedding_distances.distances(some)
+    data, embedded = (to_numpy(space.distances(some)) for space in spaces)
     return power_of_two_scale(data[np.isfinite(data)]), power_of_two_scale(embedded)
 
 

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry.util.cached import cached_property, state_of_fields
+from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import IntArray, Matrix
 from manifoldry.util.validation import canonical, row_blocks
 
@@ -21,7 +23,8 @@ class RowLookup:
 
     The key of a row is an integer dot product modulo 2⁶⁴ of its bit patterns, which does not
     depend on how rows are batched, unlike a floating-point key. Rows with equal keys are then
-    compared.
+    compared. The keys of the training rows are computed at the first use or before pickling, since
+    those of large data can take longer than a fit on a GPU.
 
     Examples
     --------
@@ -32,15 +35,31 @@ class RowLookup:
     """
 
     X: Matrix
-    order: IntArray
-    keys: Keys
 
     @classmethod
     def of(cls, X: Matrix) -> "RowLookup":
         """Build the lookup of the rows of `X`; it finds the first of several identical rows."""
-        keys = _row_keys(X)
+        return cls(X)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The rows by increasing key."""
+        return self._sorted[0]
+
+    @cached_property
+    def keys(self) -> Keys:
+        """The keys, ascending."""
+        return self._sorted[1]
+
+    @cached_property
+    def _sorted(self) -> tuple[IntArray, Keys]:
+        keys = _row_keys(self.X)
         order = np.argsort(keys, kind="stable")
-        return cls(X, order, keys[order])
+        return order, keys[order]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the keys, so that a loaded model need not compute them."""
+        return {**state_of_fields(self), "order": self.order, "keys": self.keys}
 
     def identical(self, X: Matrix) -> IntArray:
         """Index of the training row identical to each row of `X`, or -1."""
@@ -83,8 +102,11 @@ def _row_keys(X: Matrix) -> Keys:
     if sparse.issparse(X):
         return _sparse_row_keys(X, multipliers)
     keys = np.empty(X.shape[0], dtype=np.uint64)
-    for block in row_blocks(X.shape[0], X.shape[1]):
+
+    def fill(block: slice) -> None:
         keys[block] = (_bits(X[block]) * multipliers).sum(axis=1, dtype=np.uint64)
+
+    map_threads(fill, row_blocks(X.shape[0], X.shape[1], budget=2**17))  # fits into the cache
     return keys
 
 
