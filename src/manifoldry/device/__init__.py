@@ -6,6 +6,7 @@ of any namespace, and runs on a GPU when the arrays are there.
 
 from manifoldry.device.base import (
     Device,
+    MissingDeviceError,
     current_device,
     device_of,
     on_current_device,
@@ -15,6 +16,7 @@ from manifoldry.device.base import (
 
 __all__ = [
     "Device",
+    "MissingDeviceError",
     "current_device",
     "device_of",
     "on_current_device",

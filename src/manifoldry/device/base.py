@@ -15,6 +15,18 @@ from manifoldry.util.memory import NotEnoughMemoryError, replaced_remedy
 from manifoldry.util.typing import Array, Matrix
 
 
+class MissingDeviceError(RuntimeError):
+    """The requested device is not there, or cannot be used: `problem` says why."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        remedy = "to compute on the CPU pass device=None, or call model.set_params(device=None)"
+        return f"{self.problem}; {remedy}"
+
+
 class Rows(NamedTuple):
     """A sparse matrix on a device, in compressed rows."""
 
@@ -521,7 +533,7 @@ def device_or_name(name: str) -> Device | str:
     """Return the device of this name, or the name if it is not on this machine: for pickles."""
     try:
         return resolve_device(name) or name
-    except RuntimeError:
+    except MissingDeviceError:
         return name
 
 

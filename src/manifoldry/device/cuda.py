@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.device.base import Device, KernelShape, Nodes, Rows, device_or_name
+from manifoldry.device.base import (
+    Device,
+    KernelShape,
+    MissingDeviceError,
+    Nodes,
+    Rows,
+    device_or_name,
+)
 from manifoldry.device.cuda_factors import cuda_eigh, cuda_left_vectors
 from manifoldry.device.cuda_mesh import cuda_corners, cuda_gather, cuda_spread
 from manifoldry.device.cuda_neighbors import cuda_distances, cuda_nearest, cuda_sort_rows
@@ -21,12 +28,7 @@ from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
 from manifoldry.util.typing import Array
 
 _INSTALL = "pip install 'manifoldry[cuda12]', or 'manifoldry[cuda13]' for a driver of CUDA 13"
-_ON_CPU = "to compute on the CPU pass device=None, or call model.set_params(device=None)"
 _OPTIONS = ("--std=c++17", "--use_fast_math")
-
-
-class MissingDeviceError(RuntimeError):
-    """The requested device is not there, or cannot be used."""
 
 
 @cache
@@ -37,17 +39,20 @@ def cuda_device(number: int | None = None) -> CudaDevice:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise MissingDeviceError(
-            f"device='cuda' needs an NVIDIA GPU and its driver, and none is found ({error}); "
-            f"{_ON_CPU}"
+            f"device='cuda' needs an NVIDIA GPU and its driver, and none is found ({error})"
         ) from None
     wanted = 0 if number is None else number
     if wanted >= count:
         last = f", 'cuda:0' to 'cuda:{count - 1}'" if count > 1 else ", 'cuda:0'" if count else ""
         cards = f"{count} GPU{'s' * (count != 1)}{last}"
-        raise MissingDeviceError(
-            f"device='cuda:{wanted}' does not exist: this machine has {cards}; {_ON_CPU}"
-        )
+        raise MissingDeviceError(f"device='cuda:{wanted}' does not exist: this machine has {cards}")
     return CudaDevice(wanted) if number is not None else cuda_device(wanted)
+
+
+def cuda_devices() -> list[CudaDevice]:
+    """Return all cards of this machine; MissingDeviceError if there are none."""
+    cuda_device()
+    return [cuda_device(i) for i in range(int(_cupy().cuda.runtime.getDeviceCount()))]
 
 
 def card_of_pointer(pointer: int) -> int:
@@ -62,7 +67,7 @@ def _cupy() -> Any:
             import cupy
     except ImportError as error:
         raise MissingDeviceError(
-            f"device='cuda' needs CuPy, which cannot be imported ({error}); {_INSTALL}; {_ON_CPU}"
+            f"device='cuda' needs CuPy, which cannot be imported ({error}); {_INSTALL}"
         ) from None
     return cupy
 
@@ -88,6 +93,14 @@ class CudaDevice(Device):
     def model(self) -> str:
         """Name of the model."""
         return str(self.xp.cuda.runtime.getDeviceProperties(self.number)["name"].decode())
+
+    @property
+    def versions(self) -> str:
+        """Versions of CuPy, and of CUDA in it and in the driver."""
+        runtime = self.xp.cuda.runtime
+        numbers = runtime.runtimeGetVersion(), runtime.driverGetVersion()
+        cuda, driver = (f"{number // 1000}.{number % 1000 // 10}" for number in numbers)
+        return f"CuPy {self.xp.__version__} with CUDA {cuda}, driver of CUDA {driver}"
 
     @property
     def free_memory(self) -> int:
