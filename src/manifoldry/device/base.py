@@ -15,6 +15,10 @@ from manifoldry.util.memory import NotEnoughMemoryError, replaced_remedy
 from manifoldry.util.typing import Array, Matrix
 
 
+NOBODY = int(np.iinfo(np.int32).max)
+"""The index of a neighbor that is not yet found."""
+
+
 class MissingDeviceError(RuntimeError):
     """The requested device is not there, or cannot be used: `problem` says why."""
 
@@ -39,6 +43,11 @@ class Rows(NamedTuple):
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.indptr.shape[0]) - 1
+
+    def row_numbers(self, xp: Any) -> Array:
+        """Return the row of each entry: how many rows have ended before it."""
+        entries = xp.arange(len(self.indices), dtype=self.indptr.dtype)
+        return xp.searchsorted(self.indptr, entries, side="right") - 1
 
 
 class KernelShape(NamedTuple):
@@ -217,7 +226,8 @@ class Device(ABC):
             The row of `Y` that is left out, mostly the query itself; -1 leaves out none.
         accurate : bool
             Whether the products are as accurate as the type of the arrays allows. Otherwise their
-            factors may have only 10 bits.
+            factors may be rounded to 11 significant bits: those of coordinates that have no more
+            are exact, and their sums are in single precision.
 
         Returns
         -------
@@ -226,6 +236,25 @@ class Device(ABC):
             any rows, and their squares are infinite.
         squares : array of shape (n_query, k)
             Squared distances, as accurate as the products.
+        """
+
+    @abstractmethod
+    def merge_nearest(
+        self, X: Array, Y: Array, first: int, rows: Array, found: tuple[Array, Array]
+    ) -> None:
+        """Update the nearest points that were found for some queries with a part of all points.
+
+        Parameters
+        ----------
+        X, Y : array of shape (n_rows, m), (n_part, m)
+            Some of the queries, and of the points, in single precision, around any origin.
+        first : int
+            Number of the first row of `Y` among all points.
+        rows : int32 array of shape (n_rows,)
+            Number of each query among all points. It is left out as its own neighbor.
+        found : tuple of arrays of shape (n, k)
+            Indices, of int32, and squared distances, ascending, of all points. Those of the queries
+            are replaced. At first, they are `NOBODY` and infinity.
         """
 
     @abstractmethod
@@ -291,7 +320,7 @@ class Device(ABC):
 
     @abstractmethod
     def pair_sums(
-        self, Y: Array, weights: Array | None, shape: KernelShape, order: int
+        self, Y: Array, weights: Any, shape: KernelShape, order: int
     ) -> tuple[Array, Array]:
         """Return Σⱼ aⱼ·κ(dᵢⱼ²) and moments over all other points j, for up to three dimensions.
 
@@ -299,8 +328,9 @@ class Device(ABC):
         ----------
         Y : array of shape (n, d)
             The points. In double precision their differences are accurate to single precision.
-        weights : array of shape (n,) or (n, n), or None
-            The weights a of points or, symmetric, of pairs; None for one.
+        weights : array of shape (n,) or (n, n), tuple of arrays of shape (n, n_factors), or None
+            The weights a of points or, symmetric and not negative, of pairs; None for one. The
+            weights of pairs are the products of the rows of a tuple, or zero if these are negative.
         shape : KernelShape
             The kernel κ, with a base b = 1 + rate·D.
         order : int
@@ -389,6 +419,14 @@ class Device(ABC):
         `least`, (n_positions,), is φ, by which kernels are scaled so that they do not underflow;
         `weights`, (n_positions, n), are the weights a. Everything is in double precision.
         """
+
+    @abstractmethod
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        """Return ‖xᵢ − yⱼ‖² by subtraction, (n, m), for few coordinates in double precision."""
+
+    @abstractmethod
+    def nearest_squares(self, X: Array, Y: Array) -> Array:
+        """Return the smallest of the `squared_distances` of each row of `X`, (n,)."""
 
     @abstractmethod
     def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:

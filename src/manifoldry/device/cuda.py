@@ -17,14 +17,23 @@ from manifoldry.device.base import (
     MissingDeviceError,
     Nodes,
     Rows,
+    device_of,
     device_or_name,
 )
+from manifoldry.device.cuda_copies import LEAST_BYTES, PinnedBuffers
 from manifoldry.device.cuda_factors import cuda_eigh, cuda_left_vectors
 from manifoldry.device.cuda_mesh import cuda_corners, cuda_gather, cuda_spread
-from manifoldry.device.cuda_neighbors import cuda_distances, cuda_nearest, cuda_sort_rows
+from manifoldry.device.cuda_neighbors import (
+    cuda_distances,
+    cuda_merge_nearest,
+    cuda_nearest,
+    cuda_sort_rows,
+)
 from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
 from manifoldry.device.cuda_ranks import cuda_ranks, cuda_smallest
 from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
+from manifoldry.device.cuda_squares import cuda_nearest_squares, cuda_squared_distances
+from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
 _INSTALL = "pip install 'manifoldry[cuda12]', or 'manifoldry[cuda13]' for a driver of CUDA 13"
@@ -72,6 +81,10 @@ def _cupy() -> Any:
     return cupy
 
 
+def _is_long(array: Any) -> bool:
+    return int(array.nbytes) >= LEAST_BYTES
+
+
 class CudaDevice(Device):
     """A GPU. Kernels are compiled when they are first used, and kept in CuPy's cache on disk."""
 
@@ -116,8 +129,21 @@ class CudaDevice(Device):
         return isinstance(array, self.xp.ndarray) and array.device.id == self.number
 
     def _upload(self, host: Array) -> Array:
+        host = np.ascontiguousarray(host)
         with self.xp.cuda.Device(self.number):
-            return self.xp.asarray(np.ascontiguousarray(host))
+            return self._buffers.upload(host) if _is_long(host) else self.xp.asarray(host)
+
+    def host(self, array: Any) -> Array:
+        if device_of(array) is not self:
+            return np.asarray(array)
+        found: Any = self.adopt(array)
+        with self.xp.cuda.Device(self.number):
+            long = found.flags.c_contiguous and _is_long(found)
+            return self._buffers.download(found) if long else np.asarray(found.get())
+
+    @cached_property
+    def _buffers(self) -> PinnedBuffers:
+        return PinnedBuffers(self)
 
     @contextmanager
     def allocating(self) -> Iterator[None]:
@@ -161,6 +187,11 @@ class CudaDevice(Device):
     ) -> tuple[Array, Array]:
         return cuda_nearest(self, X, Y, k, own, accurate)
 
+    def merge_nearest(
+        self, X: Array, Y: Array, first: int, rows: Array, found: tuple[Array, Array]
+    ) -> None:
+        cuda_merge_nearest(self, X, Y, first, rows, found)
+
     def distances(self, X: Array, Y: Array, indices: Array, rows: Array | None = None) -> Array:
         return cuda_distances(self, X, Y, indices, rows)
 
@@ -183,7 +214,7 @@ class CudaDevice(Device):
         return cuda_left_vectors(self, A)
 
     def pair_sums(
-        self, Y: Array, weights: Array | None, shape: KernelShape, order: int
+        self, Y: Array, weights: Any, shape: KernelShape, order: int
     ) -> tuple[Array, Array]:
         return cuda_pair_sums(self, Y, weights, shape, order)
 
@@ -209,6 +240,12 @@ class CudaDevice(Device):
         self, Z: Array, Y: Array, least: Array, weights: Array | None, shape: KernelShape
     ) -> tuple[Array, Array, Array]:
         return cuda_position_sums(self, Z, Y, least, weights, shape)
+
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        return cuda_squared_distances(self, X, Y)
+
+    def nearest_squares(self, X: Array, Y: Array) -> Array:
+        return cuda_nearest_squares(self, X, Y)
 
     def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
         return cuda_edge_sums(self, Y, W, rate)

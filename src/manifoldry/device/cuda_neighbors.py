@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manifoldry.device.base import NOBODY
 from manifoldry.device.cuda_launch import c_type, grid, pointer
 from manifoldry.util.typing import Array
 
@@ -15,10 +17,10 @@ if TYPE_CHECKING:
 _COLUMNS = 512  # of which the width of a tile is a multiple, for the kernel `select`
 _WARP, _MOST_WARPS = 32, 4  # of the same: threads of a warp, and warps of a block
 _TILE_ENTRIES = 2**28  # products that are in memory at a time
+_SMALL_TILE = 2**25  # for which memory need not be asked
 _TILE_COLUMNS = 2**17
 _MOST_SHARED = 2**17 + 2**16  # bytes of shared memory that a block may use
 _SHARED = 2**15  # bytes with which several blocks share a processor
-_NOBODY = np.iinfo(np.int32).max
 # Names of cuBLAS: types of numbers, and how products are computed.
 _SINGLE, _DOUBLE = 0, 1
 _IN_SINGLE, _IN_DOUBLE, _BY_TENSOR_CORES = 68, 70, 77
@@ -30,26 +32,47 @@ def cuda_nearest(
     """See :meth:`Device.nearest`."""
     xp, X, Y = device.xp, _aligned(device.xp, X), _aligned(device.xp, Y)
     best = xp.full((len(X), k), xp.inf, dtype=X.dtype)
-    ids = xp.full((len(X), k), _NOBODY, dtype=xp.int32)
-    width = min(_filled(len(Y)), _TILE_COLUMNS)
-    most = min(_TILE_ENTRIES, device.free_memory // 32)
+    ids = xp.full((len(X), k), NOBODY, dtype=xp.int32)
+    select = _Selection(device, X.dtype, k)
+    for rows, column, products, squares in _tiles(device, X, Y, accurate):
+        mine = None if own is None else own[rows]
+        select(products, squares, column, mine, best[rows], ids[rows])
+    best += xp.square(X).sum(axis=1)[:, None]
+    xp.minimum(ids, len(Y) - 1, out=ids)  # empty places, where products are not finite
+    return ids, best
+
+
+def cuda_merge_nearest(
+    device: CudaDevice, X: Array, Y: Array, first: int, rows: Array, found: tuple[Array, Array]
+) -> None:
+    """See :meth:`Device.merge_nearest`."""
+    xp, (ids, best) = device.xp, found
+    X, Y = _aligned(xp, X), _aligned(xp, Y)
+    select, shifts = _Selection(device, X.dtype, best.shape[1]), xp.square(X).sum(axis=1)
+    for block, column, products, squares in _tiles(device, X, Y, accurate=False):
+        own = rows[block]
+        select(products, squares, first + column, own, best, ids, own, shifts[block])
+
+
+def _tiles(
+    device: CudaDevice, X: Array, Y: Array, accurate: bool
+) -> Iterator[tuple[slice, int, Array, Array]]:
+    """Yield rows, first column, products and squares of the columns of tiles of all pairs."""
+    xp, width = device.xp, min(_filled(len(Y)), _TILE_COLUMNS)
+    most = min(_TILE_ENTRIES, len(X) * width)
+    if most > _SMALL_TILE:  # since the question takes long
+        most = min(most, device.free_memory // 32)
     n_rows = max(1, min(len(X), most // width))
     squares = xp.full(-(-len(Y) // width) * width, xp.inf, dtype=X.dtype)
     squares[: len(Y)] = xp.square(Y).sum(axis=1)
     tile = xp.empty((n_rows, width), dtype=X.dtype)
-    select = _Selection(device, X.dtype, k)
     for row in range(0, len(X), n_rows):
         block = slice(row, min(row + n_rows, len(X)))
-        mine = None if own is None else own[block]
         for column in range(0, len(Y), width):
             points = Y[column : column + width]
             products = tile[: block.stop - block.start, : len(points)]
             _multiply(device, X[block], points, products, accurate)
-            part = squares[column : column + _filled(len(points))]
-            select(products, part, column, mine, best[block], ids[block])
-    best += xp.square(X).sum(axis=1)[:, None]
-    xp.minimum(ids, len(Y) - 1, out=ids)  # empty places, where products are not finite
-    return ids, best
+            yield block, column, products, squares[column : column + _filled(len(points))]
 
 
 def cuda_distances(
@@ -117,11 +140,14 @@ class _Selection:
         own: Array | None,
         best: Array,
         ids: Array,
+        rows: Array | None = None,
+        shifts: Array | None = None,
     ) -> None:
         n, pitch = len(products), products.strides[0] // products.itemsize
         sizes = np.int32(n), np.int32(len(squares)), np.int32(first_column)
         ends = np.int32(self.k), np.int32(self.capacity), best, ids
-        arguments = products, np.int64(pitch), squares, *sizes, pointer(own), *ends
+        places = pointer(own), pointer(rows), pointer(shifts)
+        arguments = products, np.int64(pitch), squares, *sizes, *places, *ends
         blocks, threads = (-(-n // self.warps),), (_WARP * self.warps,)
         self.kernel(blocks, threads, arguments, shared_mem=self.shared)
 

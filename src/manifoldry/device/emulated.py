@@ -179,6 +179,21 @@ class EmulatedDevice(Device):
         order = np.argsort(D, axis=1, kind="stable")[:, :k].astype(np.int32)
         return self._own(order), self._own(np.take_along_axis(D, order, axis=1))
 
+    def merge_nearest(
+        self, X: Array, Y: Array, first: int, rows: Array, found: tuple[Array, Array]
+    ) -> None:
+        X, Y, rows, (ids, best) = _rounded(_plain(X)), _rounded(_plain(Y)), _plain(rows), found
+        D = (X**2).sum(axis=1)[:, None] + (Y**2).sum(axis=1) - 2 * (X @ Y.T)
+        numbers = np.broadcast_to(np.arange(first, first + len(Y), dtype=np.int32), D.shape)
+        D = np.where(numbers == rows[:, None], np.inf, D)
+        all_ids, all_squares = (
+            np.concatenate([_plain(old)[rows], new], axis=1)
+            for old, new in ((ids, numbers), (best, D))
+        )
+        order = np.lexsort((all_ids, all_squares), axis=1)[:, : best.shape[1]]
+        for old, new in ((ids, all_ids), (best, all_squares)):
+            _plain(old)[rows] = np.take_along_axis(new, order, axis=1)
+
     def distances(self, X: Array, Y: Array, indices: Array, rows: Array | None = None) -> Array:
         X, Y, columns = _plain(X), _plain(Y), _plain(indices).ravel()
         own = np.repeat(np.arange(len(X)), indices.shape[-1]) if rows is None else _plain(rows)
@@ -221,9 +236,11 @@ class EmulatedDevice(Device):
         return self._own(vectors), self._own(values)
 
     def pair_sums(
-        self, Y: Array, weights: Array | None, shape: KernelShape, order: int
+        self, Y: Array, weights: Any, shape: KernelShape, order: int
     ) -> tuple[Array, Array]:
         Y, weights = _plain(Y), _plain(weights)
+        if isinstance(weights, tuple):
+            weights = np.maximum(weights[0] @ weights[1].T, 0)
         sums, moments = np.empty(len(Y)), np.empty(Y.shape)
         for rows in row_blocks(len(Y), Y.size):
             steps = Y[rows, None].astype(float) - Y  # (n_rows, n, d)
@@ -271,6 +288,14 @@ class EmulatedDevice(Device):
         hessian -= 2 * first.sum(axis=1)[:, None, None] * np.eye(Z.shape[1])
         return tuple(map(self._own, (K.sum(axis=1), gradient, hessian)))  # type: ignore[return-value]
 
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        from scipy.spatial.distance import cdist
+
+        return self._own(cdist(_plain(X), _plain(Y), "sqeuclidean"))
+
+    def nearest_squares(self, X: Array, Y: Array) -> Array:
+        return self.squared_distances(X, Y).min(axis=1)
+
     def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
         indptr, indices, data = map(_plain, W[:3])
         Y, n = _plain(Y), W.n_rows
@@ -316,7 +341,7 @@ def _kernel(D: Array, shape: KernelShape) -> tuple[Array | float, Array]:
     return base, base ** -(shape.power or 1.0)
 
 
-def _rounded(X: Array, bits: int = 10) -> Array:
+def _rounded(X: Array, bits: int = 11) -> Array:
     """Single precision with fewer bits, as in products of tensor cores."""
     mantissa, exponent = np.frexp(X)
     return np.ldexp(np.round(mantissa * 2**bits) / 2**bits, exponent).astype(X.dtype)

@@ -8,7 +8,9 @@ from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.neighbors.base import SLACK, ReferenceNeighbors, sort_rows
 from manifoldry.neighbors.brute import BruteIndex
 from manifoldry.neighbors.cells import Cells
+from manifoldry.neighbors.cells_on_device import nearby_on_device
 from manifoldry.neighbors.distances import squared_norms
+from manifoldry.neighbors.on_device import device_search
 from manifoldry.neighbors.products import SingleRows, single_precision
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -70,8 +72,7 @@ class ApproximateIndex(BruteIndex):
         found, lengths = _OnePassIndex(self.X, self.reason).nearest_excluding(self.X[rows], k, rows)
         sample, others = np.array_split(rows, 2)  # to choose the cells, and to check the result
         exact = lengths[len(sample) :]
-        order, candidates = self._candidates(k, sample, found[: len(sample)])
-        indices, distances = self._ranked(k, order, candidates)
+        indices, distances = self._search(k, sample, found[: len(sample)])
         # Compare distances, not indices: any of several tied points counts as found.
         recall = float((distances[others] <= exact[:, -1:] * SLACK).mean())
         if recall >= self.target_recall - self.recall_tolerance:
@@ -84,6 +85,25 @@ class ApproximateIndex(BruteIndex):
             return self._all_pairs(k, recall, failed)
         self._report(recall, failed)
         return ReferenceNeighbors(indices, distances, recall)
+
+    def _search(self, k: int, sample: IntArray, truth: IntArray) -> tuple[IntArray, Array]:
+        """The neighbors found, and their distances; `truth` are those of a sample."""
+        on_device = device_search(self.X, self.X, lambda: self._frame)
+        if on_device is None:
+            order, candidates = self._candidates(k, sample, truth)
+            return self._ranked(k, order, candidates)
+        recall = min(1.0, self.target_recall + self.margin)
+        needed = sample, truth, recall, self.max_work / self.X.shape[1]
+        indices, distances = nearby_on_device(on_device, k, k + self.n_extra, *needed)
+        self._complete(indices, distances)
+        return indices, distances
+
+    def _complete(self, indices: IntArray, distances: Array) -> None:
+        """Search all points for the neighbors of those with fewer than k in nearby cells."""
+        few = np.flatnonzero(np.isinf(distances[:, -1]))
+        if len(few):
+            k = indices.shape[1]
+            indices[few], distances[few] = self.nearest_excluding(self.X[few], k, few)
 
     @property
     def _exact_work(self) -> float:
@@ -142,9 +162,7 @@ class ApproximateIndex(BruteIndex):
             indices[rows], distances[rows] = nearest[:, :k], lengths[:, :k]
 
         map_threads(fill, row_blocks(n, n_candidates, budget=2**18))
-        few = np.flatnonzero(np.isinf(distances[:, -1]))
-        if len(few):  # nearby cells have fewer than k other points
-            indices[few], distances[few] = self.nearest_excluding(self.X[few], k, few)
+        self._complete(indices, distances)
         return indices, distances
 
     def _projected(self, k: int, sample: IntArray, truth: IntArray) -> tuple[Array, int, float]:

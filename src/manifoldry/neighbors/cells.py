@@ -49,13 +49,11 @@ class Cells:
         cells_per_root: float = 1.0,
         rows_per_cell: int = 50,
         max_steps: int = 8,
-        most: int = 8,
     ) -> "Cells":
         """Divide `X` into about ``cells_per_root · √n`` cells by k-means.
 
         The centers are computed from at most `rows_per_cell` points per cell in `max_steps`
-        steps, with a fixed seed. Cells of more than `most` times the mean number of points, for
-        example copies of one point, are cut into pieces, since they would take too many pairs.
+        steps, with a fixed seed. Large cells are cut into pieces.
         """
         n = len(X)
         n_cells = max(1, min(int(cells_per_root * np.sqrt(n)), n))
@@ -70,11 +68,7 @@ class Cells:
                 means = members @ sample / np.maximum(counts, 1).astype(np.float32)
                 centers = np.where(counts > 0, means, centers)
             members = _members(_nearest_center(X, centers), n_cells)
-        piece = most * (n // n_cells)
-        pieces = -(-np.diff(members.indptr) // piece)  # none of empty cells
-        cell = np.repeat(np.arange(n_cells), pieces)
-        number = np.arange(len(cell)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-        starts = np.append(members.indptr[cell] + piece * number, n)
+        cell, starts = cut_cells(members.indptr)
         return cls(centers[cell], X[members.indices], members.indices, starts)
 
     def cells_needed(
@@ -90,12 +84,8 @@ class Cells:
         cell_of = np.repeat(np.arange(len(self.centers)), np.diff(self.starts))
         with one_blas_thread():
             squares = _center_squares(self.X[place[points]], self.centers)
-        nearest = np.argsort(squares, axis=1, kind="stable")
-        ranks = np.argsort(nearest, axis=1)  # of each cell for each point
-        found = np.take_along_axis(ranks, cell_of[place[neighbors]], axis=1)
-        needed = int(np.quantile(found, recall, method="higher")) + 1
-        pairs = np.cumsum(np.diff(self.starts)[nearest].mean(axis=0)) * len(self.X)
-        return max(1, min(needed, int(np.searchsorted(pairs, max_pairs, side="right"))))
+        found = cell_of[place[neighbors]]
+        return searched_cells(squares, self.starts, found, recall, max_pairs)
 
     def nearest(self, k: int, n_searched: int, block_rows: int = 1024) -> IntArray:
         """The k nearest other points of each point in the `n_searched` cells nearest to it.
@@ -136,6 +126,37 @@ class Cells:
             self.X, self.starts, origin, queries, visited, members.indptr, rows, block.start, most,
             indices, values,
         )  # fmt: skip
+
+
+def cut_cells(starts: IntArray, most: int = 8) -> tuple[IntArray, IntArray]:
+    """Cut cells of more than `most` times the mean number of points into pieces.
+
+    Such cells, for example copies of one point, would take too many pairs. Returned are the cell of
+    each piece and where the pieces start. Empty cells have none.
+    """
+    n, counts = int(starts[-1]), np.diff(starts)
+    piece = most * (n // len(counts))
+    pieces = -(-counts // piece)
+    cell = np.repeat(np.arange(len(counts)), pieces)
+    number = np.arange(len(cell)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    return cell, np.append(starts[cell] + piece * number, n)
+
+
+def searched_cells(
+    squares: Array, starts: IntArray, cells: IntArray, recall: float, max_pairs: float
+) -> int:
+    """Number of cells to search per point, to find a fraction `recall` of known neighbors.
+
+    `squares`, (n_points, n_cells), are squared distances of some points to the centers up to a
+    constant per point, `cells` those of their neighbors. It is less if the search would compare
+    more than `max_pairs` pairs.
+    """
+    nearest = np.argsort(squares, axis=1, kind="stable")
+    ranks = np.argsort(nearest, axis=1)  # of each cell for each point
+    found = np.take_along_axis(ranks, cells, axis=1)
+    needed = int(np.quantile(found, recall, method="higher")) + 1
+    pairs = np.cumsum(np.diff(starts)[nearest].mean(axis=0)) * int(starts[-1])
+    return max(1, min(needed, int(np.searchsorted(pairs, max_pairs, side="right"))))
 
 
 def _members(labels: IntArray, n_labels: int) -> sparse.csr_array:

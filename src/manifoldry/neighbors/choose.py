@@ -116,8 +116,7 @@ def choose_index(
     exact_work : float, default=1e11
         Number of pairs times features above which ``"auto"`` is approximate.
     device_work : float, default=1e15
-        The same on a device, which takes about five seconds for it; above, the search is
-        approximate, and runs on the CPU.
+        The same on a device, where they take about ten seconds.
 
     Returns
     -------
@@ -143,8 +142,8 @@ def choose_index(
     params = metric_params or {}
     p = _norm(metric, params)
     n_features = X.shape[1]
-    if (device := current_device()) is not None and search != "approximate":
-        on_device = _on_device(device, X, metric, p, params, device_work)
+    if (device := current_device()) is not None:
+        on_device = _on_device(device, X, metric, p, params, search, device_work)
         if on_device is not None:
             return on_device
     if search == "approximate":
@@ -167,22 +166,36 @@ def choose_index(
 
 
 def _on_device(
-    device: Device, X: Matrix, metric: Any, p: float | None, params: dict[str, Any], most: float
+    device: Device,
+    X: Matrix,
+    metric: Any,
+    p: float | None,
+    params: dict[str, Any],
+    search: str,
+    most: float,
 ) -> NeighborIndex | None:
     """The index that searches on a device; None for data and metrics that only the CPU takes."""
     cosine = _is(metric, "cosine") and not params
-    work = float(X.shape[0]) ** 2 * X.shape[1]
     if sparse.issparse(X):
         why = "the data are sparse; pass X.toarray()"
     elif not (p == 2 or cosine):
         why = f"metric={metric!r} is neither euclidean nor cosine"
-    elif work > most:
-        why = f"{work:.0e} products take long, and the approximate search has no path on a device"
     else:
-        reason = f"all pairs on {device.description}"
-        return CosineIndex.of(X, reason) if cosine else BruteIndex(X, reason)
+        points = scaled_rows(X) if cosine else X
+        index = _all_or_nearby(device, points, search, most)
+        return CosineIndex(index, X, index.reason) if cosine else index
     device.runs_on_host("the neighbor search", why)
     return None
+
+
+def _all_or_nearby(device: Device, X: Matrix, search: str, most: float) -> BruteIndex:
+    work = float(X.shape[0]) ** 2 * X.shape[1]
+    why_approximate = work > most and f"exact takes {work:.0e} products"
+    why = {"approximate": "as requested", "auto": why_approximate}.get(search)
+    if why:
+        reason = f"nearby cells on {device.description}: {why}"
+        return ApproximateIndex(X, reason, max_work=most)
+    return BruteIndex(X, f"all pairs on {device.description}")
 
 
 def _check_approximate(X: Matrix, metric: Any, p: float | None, params: dict[str, Any]) -> None:

@@ -102,15 +102,17 @@ struct Nearest {
 };
 
 // Merges the columns of a block of products x·y into the k nearest found so far, a warp for a row.
-// The number of columns is a multiple of 32 * PACKS * SIZE; those that
-// fill up have infinite squares.
+// The number of columns is a multiple of 32 * PACKS * SIZE; those that fill up have infinite squares.
+// With `rows`, which are the rows of the nearest found so far, their keys exceed those of this block
+// by `shifts`.
 constexpr int PACKS = 4;  // which a lane reads at once
 constexpr int WARPS = 4;  // at most, of a block
 
 template <class Real>
 __global__ void __launch_bounds__(32 * WARPS)
 select(const Real *products, long long pitch, const Real *squares, int n_rows, int n_columns,
-       int first_column, const int *own_columns, int k, int capacity, Real *best, int *best_ids) {
+       int first_column, const int *own_columns, const int *rows, const Real *shifts, int k,
+       int capacity, Real *best, int *best_ids) {
   extern __shared__ __align__(16) unsigned char memory[];
   constexpr int SIZE = Pack<Real>::SIZE;
   int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = blockDim.x / 32;
@@ -119,9 +121,11 @@ select(const Real *products, long long pitch, const Real *squares, int n_rows, i
   Real *keys = (Real *)memory;
   int *ids = (int *)(keys + n_warps * capacity);
   Nearest<Real> found = {keys + warp * capacity, ids + warp * capacity, k, capacity, k};
+  Real shift = rows ? shifts[row] : (Real)0;
+  long long place = (rows ? (long long)rows[row] : row) * k;
   for (int t = lane; t < k; t += 32) {
-    found.keys[t] = best[row * k + t];
-    found.ids[t] = best_ids[row * k + t];
+    found.keys[t] = best[place + t] - shift;
+    found.ids[t] = best_ids[place + t];
   }
   __syncwarp();
   found.limit = found.keys[k - 1];
@@ -156,8 +160,8 @@ select(const Real *products, long long pitch, const Real *squares, int n_rows, i
   __syncwarp();
   if (found.count > k) found.merge();
   for (int t = lane; t < k; t += 32) {
-    best[row * k + t] = found.keys[t];
-    best_ids[row * k + t] = found.ids[t];
+    best[place + t] = found.keys[t] + shift;
+    best_ids[place + t] = found.ids[t];
   }
 }
 
