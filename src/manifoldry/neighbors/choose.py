@@ -116,7 +116,7 @@ def choose_index(
     exact_work : float, default=1e11
         Number of pairs times features above which ``"auto"`` is approximate.
     device_work : float, default=1e15
-        The same on a device, where they take about ten seconds.
+        The same on a device.
 
     Returns
     -------

@@ -126,10 +126,11 @@ class Frame:
 
 def _usual_range(X: Array, tail: float = 0.1, most: int = 1000) -> tuple[Array, Array]:
     """Quantiles `tail` and 1 − `tail` of each feature, from at most `most` rows."""
-    rows = X[spread_rows(X.shape[0], most)]
-    low = np.quantile(rows, tail, axis=0, method="lower")
-    high = np.quantile(rows, 1 - tail, axis=0, method="higher")
-    return low.astype(np.float64), high.astype(np.float64)
+    features = np.ascontiguousarray(X[spread_rows(X.shape[0], most)].T)
+    last = features.shape[1] - 1
+    low, high = int(np.floor(tail * last)), int(np.ceil((1 - tail) * last))
+    features.partition(sorted({low, high}), axis=1)  # np.quantile takes twice as long
+    return features[:, low].astype(np.float64), features[:, high].astype(np.float64)
 
 
 def pair_distances(
