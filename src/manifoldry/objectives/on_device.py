@@ -105,6 +105,12 @@ def is_symmetric(device: Device, W: sparse.csr_array) -> bool:
     return bool((same & (rows.indices[order] == i) & (rows.data[order] == rows.data)).all())
 
 
+def negative_entropy(device: Device, P: sparse.csr_array) -> float:
+    """Σ p log p of the entries of a sparse matrix."""
+    xp, p = device.xp, device.array(P.data)
+    return float(xp.sum(p * xp.log(xp.where(p > 0, p, 1.0))))
+
+
 class DeviceAttraction:
     """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) of an embedding on a device.
 

@@ -73,7 +73,7 @@ def invert_on_device(A: ShiftedLaplacian, rule: AutoInverse) -> DefiniteInverse:
         inverse = (inverse + inverse.T) / 2
         return DefiniteInverse(lambda B: inverse @ B, f"dense inverse on {name}: {n} points")
     B = A.device.array(np.random.default_rng(0).standard_normal((n, 1)))
-    quick, enough = rule.quick_iterations + 1, min(1e-4, rule.tol)
+    quick, enough = rule.quick_iterations + 1, max(1e-4, rule.tol)
     if _conjugate_gradients(A, B - B.mean(), quick, enough, checked=1)[1] < quick:
         degree, condition = rule.polynomial.degree, rule.polynomial.condition
         why = f"polynomial of degree {degree} on {name}: conjugate gradients would converge fast"

@@ -126,7 +126,12 @@ def inner(A: Array, B: Array) -> float:
     if on_cpu(A):
         A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
         return float(np.einsum("ij,ij->", A, B))
-    return float(namespace(A).sum(double(A) * double(B)))
+    return float(dot(A, B))
+
+
+def dot(A: Array, B: Array) -> Any:
+    """Σ AᵢⱼBᵢⱼ in double precision, on a device if `A` is there, without waiting for it."""
+    return inner(A, B) if on_cpu(A) else namespace(A).sum(double(A) * double(B))
 
 
 def norms(*arrays: Array) -> list[float]:
