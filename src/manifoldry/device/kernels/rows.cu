@@ -52,10 +52,8 @@ __global__ void log_precisions(const double *t, int n, int k, int rank, double t
     else
       high = alpha;
     double next = alpha + residual / variance;  // the derivative of the entropy is −variance
-    if (!(next > low && next < high)) next = (low + high) / 2;
-    bool done = fabs(next - alpha) <= 1e-14 * fmax(1.0, fabs(alpha)) || fabs(residual) < 1e-14;
-    alpha = next;
-    if (done) break;
+    if (fabs(next - alpha) <= 1e-15 * fmax(1.0, fabs(alpha))) break;
+    alpha = next > low && next < high ? next : (low + high) / 2;
   }
   out[i] = alpha;
 }
