@@ -12,6 +12,7 @@ import typer
 
 from manifoldry.cli.console import Console
 from manifoldry.cli.methods import method_named
+from manifoldry.device import MissingDeviceError
 from manifoldry.io import read_info
 from manifoldry.methods.catalog import METHODS
 from manifoldry.util.saved import package_version
@@ -59,7 +60,17 @@ def _installation() -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "not installed"
-    return found
+    return {**found, "GPU": _cards()}
+
+
+def _cards() -> str:
+    """The GPUs that can be used, or why there are none."""
+    from manifoldry.device.cuda import cuda_devices
+
+    try:
+        return ", ".join(f"{device.description}, {device.versions}" for device in cuda_devices())
+    except MissingDeviceError as error:
+        return f"none: {error.problem}"
 
 
 def _aligned(rows: dict[str, Any]) -> str:

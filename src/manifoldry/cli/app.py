@@ -64,6 +64,7 @@ def transform(
     header: opt.Header = None,
     key: opt.Key = None,
     picture: opt.Picture = True,
+    device: opt.DeviceName = None,
     run: opt.RunFile = None,
 ) -> None:
     """Give new data coordinates on the map of a model, without changing the map."""
@@ -83,6 +84,7 @@ def inverse(
     row_names: opt.RowNames = None,
     delimiter: opt.Delimiter = None,
     header: opt.Header = None,
+    device: opt.DeviceName = None,
     run: opt.RunFile = None,
 ) -> None:
     """Turn positions on the map of a model back into data."""
@@ -158,6 +160,7 @@ def assess_command(
     map_key: opt.MapKey = None,
     metric: opt.Metric = "euclidean",
     seed: opt.Seed = 0,
+    device: opt.DeviceName = None,
     run: opt.RunFile = None,
 ) -> None:
     """Say how far a map of any origin can be trusted, given its data."""

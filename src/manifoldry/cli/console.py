@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from manifoldry.cli.errors import UsageError
+from manifoldry.device import Device, MissingDeviceError, resolve_device, using_device
 from manifoldry.util.hints import for_command
 from manifoldry.util.text import printable
 
@@ -40,7 +42,8 @@ class Console:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)  # ours, and those of scikit-learn
             warnings.showwarning = console.show_warning  # type: ignore[assignment]  # fewer names
-            yield console
+            with using_device(_checked_device(params.get("device"))):
+                yield console
 
     @property
     def is_interactive(self) -> bool:
@@ -86,6 +89,16 @@ class Console:
         elif not self.quiet:
             listed = "\n".join(f"{kind}: {file}" for kind, file in files.items())
             print(printable("\n\n".join(part for part in (for_command(text), listed) if part)))
+
+
+def _checked_device(name: str | None) -> Device | str | None:
+    """The device of this name; None if none was requested."""
+    try:
+        return None if name is None else resolve_device(name) or "cpu"
+    except ValueError:
+        raise UsageError(f"--device {name} must be cpu, cuda, or cuda:N from cuda:0") from None
+    except MissingDeviceError as error:
+        raise UsageError(for_command(str(error))) from None
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

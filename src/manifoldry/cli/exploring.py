@@ -67,7 +67,7 @@ def _session(sources: Sequence[Path], params: Mapping[str, Any], console: Consol
     title = ", ".join(path.name for path in (file, *models) if path) or "handwritten digits"
     labels = output_path(params, main, "labels.csv")
     session = Session(data, title, notes, seed=params["seed"], n_jobs=params["jobs"],
-                      source=file, labels_file=labels)  # fmt: skip
+                      device=params["device"], source=file, labels_file=labels)  # fmt: skip
     try:
         _add_maps(session, fitted, params, console)
     except BaseException:

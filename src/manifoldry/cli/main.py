@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from manifoldry.cli.console import json_text
 from manifoldry.cli.errors import FAILED, INTERRUPTED, OK, USAGE, InterruptedFitError, UsageError
+from manifoldry.util.hints import for_command
 from manifoldry.util.text import error_text, printable
 
 
@@ -38,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _failed(f"{error.format_message()} ({_help(error)})", USAGE, arguments)
         if "--traceback" in arguments:
             traceback.print_exc()
-        return _failed(error_text(error, " (--traceback shows where)"), FAILED, arguments)
+        text = for_command(error_text(error, " (--traceback shows where)"))
+        return _failed(text, FAILED, arguments)
     if code == INTERRUPTED:
         _failed("interrupted; no unfinished file was left behind", INTERRUPTED, arguments)
     return code

@@ -205,6 +205,13 @@ Jobs = Annotated[
     int | None,
     typer.Option(help="Number of threads; by default one per core.", rich_help_panel=_RUNNING),
 ]
+DeviceName = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="NAME", show_default=False, rich_help_panel=_RUNNING,
+        help="Where to compute: cuda for a GPU, cuda:1 for the second one, cpu; by default cpu.",
+    ),
+]  # fmt: skip
 RunFile = Annotated[
     Path | None,
     typer.Option(
@@ -310,6 +317,7 @@ PREPROCESSING = {"impute": (ImputeOption, None), "log1p": (Log1p, False), "scale
 # A report always says something about data with missing values.
 PREPROCESSING_OF_REPORT = {**PREPROCESSING, "impute": (ImputeOption, Impute.MEDIAN)}
 MAPS = {"map_columns": (MapColumns, None), "in_order": (InOrder, False)}
-RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "run": (RunFile, None)}
+RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "device": (DeviceName, None),
+           "run": (RunFile, None)}  # fmt: skip
 ANSWER = {"json": (Json, False), "traceback": (Traceback, False)}
 PRINTING = {"quiet": (Quiet, False), **ANSWER}

@@ -47,6 +47,8 @@ class Session:
         Seed of methods and samples.
     n_jobs : int, optional
         Number of threads of methods.
+    device : str, optional
+        Where methods compute, such as "cuda".
     source : Path, optional
         The file of the data, which model files name.
     labels_file : Path, optional
@@ -63,12 +65,13 @@ class Session:
         *,
         seed: int = 0,
         n_jobs: int | None = None,
+        device: str | None = None,
         source: Path | None = None,
         labels_file: Path | None = None,
         limits: UploadLimits | None = None,
     ) -> None:
         self.data, self.title, self.notes = data, title, notes
-        self.seed, self.n_jobs = seed, n_jobs
+        self.seed, self.n_jobs, self.device = seed, n_jobs, device
         self.source = source
         self.maps: dict[str, ExploredMap] = {}
         self.selection: IntArray = np.empty(0, dtype=np.intp)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from manifoldry.device import using_device
 from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.explorer.jobs import STOP, Message, read_frame, write_frame
 from manifoldry.io import load, save
@@ -78,7 +79,8 @@ def fit_method(task: Message, reporter: Reporter) -> Message:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
-        estimator.fit(X)
+        with using_device(task.get("device")):
+            estimator.fit(X)
     if "callback" in estimator.get_params(deep=False):
         estimator.set_params(callback=None)
     save(estimator, task["model"])

@@ -29,6 +29,7 @@ from manifoldry.io.model_values import (
     plain_dtype,
 )
 from manifoldry.util.estimate import Estimate
+from manifoldry.util.saved import set_attributes
 from manifoldry.util.typing import Array
 
 
@@ -199,7 +200,7 @@ class Decoder:
                 raise DamagedModelError(f"a {name} has no attribute {attribute[:80]!r}")
         state = {key: self.decode(value, depth) for key, value in attributes.items()}
         if isinstance(made, BaseEstimator):
-            BaseEstimator.__setstate__(made, state)  # compares scikit-learn's versions
+            set_attributes(made, state)
         else:
             made.__dict__.update(state)
             _require_fields(made)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from manifoldry.device import Device
 from manifoldry.io.model_checks import is_saved
 from manifoldry.io.model_types import name_of, sklearn_names
 from manifoldry.io.model_values import (
@@ -83,6 +84,8 @@ class Encoder:
         if isinstance(value, Estimate):
             ends = [] if value.exact else [value.low, value.high]
             return {"estimate": [self.encode(float(v), where) for v in (value, *ends)]}
+        if isinstance(value, Device):
+            return value.name  # another machine may not have it, and computes elsewhere
         if isinstance(value, np.generic):
             return {"scalar": self._array(np.asarray(value), where)}
         if isinstance(value, np.dtype) and value.kind in ARRAY_KINDS:

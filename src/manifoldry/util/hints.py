@@ -35,8 +35,13 @@ POSITION_DISTANCES = Hint(
     "step, gives the distance of each position",
     "; the column distance_from_map has the distance of each position",
 )
+ON_THE_CPU = Hint(
+    "to compute on the CPU pass device=None, or call model.set_params(device=None)",
+    "to compute on the CPU leave out --device",
+)
+DEVICE_CPU = Hint("device='cpu'", "--device cpu")
 _ALL = (WHICH_POINTS, ALONG_GRAPH, REDUNDANT, LOCAL_DIMENSION, WHERE_IT_VARIES, STANDARDIZE,
-        ROW_DISTANCES, POSITION_DISTANCES)  # fmt: skip
+        ROW_DISTANCES, POSITION_DISTANCES, ON_THE_CPU, DEVICE_CPU)  # fmt: skip
 
 
 def for_command(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import threading
 import weakref
+from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -38,7 +39,15 @@ def restore_state(estimator: BaseEstimator, state: dict[str, Any]) -> None:
     if _KEY not in state:
         _warn(type(estimator).__name__, "an unknown version of manifoldry")
     attributes = {name: value for name, value in state.items() if name != _KEY}
-    BaseEstimator.__setstate__(estimator, attributes)
+    set_attributes(estimator, attributes)
+
+
+def set_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
+    """Set the attributes of a loaded estimator; parameters that it did not have get defaults."""
+    BaseEstimator.__setstate__(estimator, attributes)  # compares scikit-learn's versions
+    for name, parameter in signature(type(estimator)).parameters.items():
+        if parameter.default is not parameter.empty and not hasattr(estimator, name):
+            setattr(estimator, name, parameter.default)
 
 
 def _load_version(estimator: str, version: str) -> SavedVersion:
