@@ -185,9 +185,11 @@ def _filtered(
 
     def mapped(Y: Array, factor: float) -> Array:
         Z = standard.apply(Y)
+        Z -= middle * Y
+        # Rounding errors in range(Q) are then mapped to zero, not to the end of the spectrum,
+        # where they would be amplified.
         Z = Z if invariant else standard.project_once(Z)
         Z *= factor / half
-        Z -= (factor * middle / half) * Y
         return Z
 
     before, now = X, mapped(X, 1.0)

@@ -131,7 +131,7 @@ def _step(
 
 def _new_directions(standard: StandardProblem, basis: Array, Y: Array) -> Array:
     """Return an orthonormal basis of Y orthogonal to `basis` and to the constraints."""
-    for _ in range(2):
+    for _ in range(2 if Y.shape[1] else 0):
         Y = standard.project(Y)
         Y = orthonormal_basis(Y - basis @ (basis.T @ Y))
     return Y

@@ -131,6 +131,11 @@ class DenseOnDevice(DeviceOperator):
     def toarray(self) -> Array:
         return self.entries.copy()
 
+    def squared_norm(self) -> float:
+        """The sum of the squared entries."""
+        entries = self.entries.ravel()
+        return float(entries @ entries)
+
     def scaled(self, s: Array) -> DenseOnDevice:
         return DenseOnDevice(self.device, self.entries * s[:, None] * s)
 

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.device import Device
+from manifoldry.device import Device, device_of
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.on_device import DeviceOperator, GramOnDevice, operator_on
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
-from manifoldry.util.arrays import namespace
+from manifoldry.util.arrays import namespace, to_numpy
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
@@ -60,8 +60,8 @@ class SpectralProblem:
     deflate : array of shape (n,) or (n, t), optional
         Known eigenvectors f to exclude, such as the constant.
     constraint : array of shape (n,) or (n, c), optional
-        Columns of C; they need not span an invariant subspace. In single precision, products with
-        them take half the time, and CᵀBf = 0 holds to about 1e-6.
+        Columns of C, on the host or on a device; they need not span an invariant subspace. In
+        single precision, products with them take half the time, and CᵀBf = 0 holds to about 1e-6.
     bounds : (float, float), optional
         An interval that contains the spectrum of B^{-1/2} A B^{-1/2}: (0, 2) for a normalized
         Laplacian, (0, inf) for any positive semidefinite operator.
@@ -139,7 +139,7 @@ class SpectralProblem:
         """
 
         def placed(X: Array) -> Array:
-            return X if device is None else device.array(X)
+            return to_numpy(X) if device is None else device.array(X, keep=False)
 
         A = self.operator if device is None else operator_on(device, self.operator)
         root = np.ones(self.n) if self.mass is None else np.sqrt(self.mass)
@@ -306,13 +306,14 @@ def _checked_mass(mass: Array | None, n: int) -> Array | None:
 def _checked_columns(name: str, columns: Array | None, n: int) -> Array | None:
     if columns is None:
         return None
-    columns = np.asarray(columns)
+    if device_of(columns) is None:
+        columns = np.asarray(columns)
     if columns.dtype != np.float32:
         columns = columns.astype(np.float64, copy=False)
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or columns.shape[0] != n:
         raise ValueError(f"{name} has shape {columns.shape} but must have n={n} rows")
-    if not np.isfinite(columns).all():
+    if not namespace(columns).isfinite(columns).all():
         raise ValueError(f"{name} has entries that are NaN or infinite")
     return columns
 

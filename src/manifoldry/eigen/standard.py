@@ -347,9 +347,11 @@ def orthonormal_basis(
     known = known.astype(C.dtype, copy=False)
     if C.shape[1] == 0:
         return known
+    if known.shape[1] == 0:
+        return xp.ascontiguousarray(_independent(C, tolerance))
     C = _independent(C - known @ (known.T @ C), tolerance)
     inside = known.T @ C
-    if float(abs(inside).sum()) > 0 and float(abs(inside).max()) > tolerance:
+    if C.shape[1] > 0 and float(abs(inside).max()) > tolerance:
         # Some columns were nearly inside `known`.
         C = _independent(C - known @ inside, tolerance)
     return xp.ascontiguousarray(xp.hstack([known, C]))

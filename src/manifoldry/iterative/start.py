@@ -10,6 +10,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.input import Input
+from manifoldry.device import current_device
+from manifoldry.eigen import ComponentSolver
 from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, ignoring, warn
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
@@ -210,6 +212,9 @@ def _principal_components(data: Input, n_components: int) -> Array:
         return ClassicalMDS(k, metric="precomputed").fit(D).embedding_
     points = _needed(data.points, "pca")
     k = min(n_components, points.shape[0] - 1, points.shape[1])
+    if current_device() is not None and points is data.rows:  # which are there already
+        posed, rng = PCA(k).pose(data), np.random.default_rng(0)
+        return posed.coordinates(ComponentSolver().solve(posed.problems, k, rng))
     return PCA(k).fit(Frame.of(points).apply(points)).embedding_
 
 

@@ -7,8 +7,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from manifoldry.device import current_device
 from manifoldry.neighbors.base import Edges, NeighborIndex, compress, without
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.components_on_device import LEAST_ON_DEVICE, edge_rows, joined_labels
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 from manifoldry.neighbors.removed_edges import RemovedEdges
 from manifoldry.util.checks import check_count, check_positive
@@ -408,6 +410,12 @@ class NeighborGraph:
         labels : array of shape (n_query,)
             The component of each point.
         """
+        device, many = current_device(), len(self.indices) >= LEAST_ON_DEVICE
+        if device is not None and many and self.n_query == self.n_reference:
+            indptr, columns = device.array(self.indptr), device.array(self.indices)
+            rows = edge_rows(device, indptr, len(self.indices))
+            labels = joined_labels(device, rows, columns, self.n_query)
+            return int(labels.max()) + 1, labels
         if self.n_query == self.n_reference and len(self.indices) > compile_above:
             from manifoldry.neighbors.compiled import join_rows
 

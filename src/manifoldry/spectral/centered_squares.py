@@ -3,6 +3,9 @@
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry.device import Device
+from manifoldry.eigen.on_device import FEWER_POINTS, DenseOnDevice
+from manifoldry.spectral.on_device import center
 from manifoldry.util.threads import map_threads, run_on_rows
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
@@ -68,6 +71,16 @@ class CenteredSquares(LinearOperator):
 
         map_threads(fill, self._blocks)
         return K
+
+    def on_device(self, device: Device) -> DenseOnDevice:
+        """Return K in the memory of a device."""
+        n = len(self.D)
+        needed = n * n * (8.0 + self.D.itemsize)
+        device.plan(needed, f"the distances of {n} points", FEWER_POINTS)
+        K = device.array(self.D).astype(float) / self.unit
+        K *= K
+        K *= -0.5
+        return DenseOnDevice(device, center(K, device.array(self.column_means), self.grand_mean))
 
     @property
     def _blocks(self) -> list[slice]:

@@ -198,8 +198,10 @@ class DiffusionMaps(LaplacianEigenmaps):
         density[density == 0] = 1.0  # isolated points of a given matrix
         max_density = float(density.max())
         with np.errstate(over="ignore", invalid="ignore"):  # checked next
-            factor = sparse.diags_array((density / max_density) ** -alpha)
-            normalized = sparse.csr_array(factor @ W @ factor)
+            factors = (density / max_density) ** -alpha
+            rows = np.repeat(factors, np.diff(W.indptr))
+            parts = W.data * rows * factors[W.indices], W.indices, W.indptr
+            factor, normalized = sparse.diags_array(factors), sparse.csr_array(parts, W.shape)
         if max_density <= LARGEST_ENTRY:  # otherwise the given weights are too large
             check_normalized(normalized, alpha, max_density / float(density.min()))
         return weighted._replace(

@@ -7,16 +7,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity.dense import Centered, GivenKernel, RawKernel
+from manifoldry.affinity.dense import RBF, Centered, GivenKernel, RawKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
+from manifoldry.device import current_device
 from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
+from manifoldry.eigen.on_device import DenseOnDevice, GramOnDevice
 from manifoldry.extension.affine import AffineMap, PiecewiseAffineMap
 from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.on_device import frame_of
 from manifoldry.spectral.centered_squares import CenteredSquares
+from manifoldry.spectral.on_device import (
+    LEAST_EDGES,
+    LEAST_ROWS,
+    center,
+    centered_factor,
+    gaussian_of_pairs,
+)
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -51,6 +61,13 @@ class LinearGram(Posed):
 
     @classmethod
     def _of_dense(cls, data: Input, X: Array) -> "LinearGram":
+        device = current_device()
+        if device is not None and X.size >= LEAST_EDGES:
+            frame = frame_of(X, robust=False)
+            check_range(frame.unit)
+            centered, offset, inertia = centered_factor(device, X, frame)
+            problem = cls._problem(GramOnDevice(centered))
+            return cls(data, frame, offset, problem, inertia)
         plan_memory(36.0 * X.shape[0] * X.shape[1], "centering the data", "use fewer rows")
         frame, F = Frame.with_coordinates(X)
         check_range(frame.unit)
@@ -59,14 +76,18 @@ class LinearGram(Posed):
         for rows in row_blocks(len(F), F.shape[1], budget=2**17):  # blocks stay in the cache
             F[rows] -= offset
             inertia += float(np.vdot(F[rows], F[rows]))
-        problem = SpectralProblem(
-            Gram(F, single=X.dtype == np.float32),
+        problem = cls._problem(Gram(F, single=X.dtype == np.float32))
+        return cls(data, frame, offset, problem, inertia)
+
+    @staticmethod
+    def _problem(gram: Gram) -> SpectralProblem:
+        return SpectralProblem(
+            gram,
             "largest",
-            deflate=np.ones(len(F)),
+            deflate=np.ones(gram.shape[0]),
             bounds=(0.0, np.inf),
             scale="sqrt_eigenvalue",
         )
-        return cls(data, frame, offset, problem, inertia)
 
     @classmethod
     def _of_sparse(cls, data: Input, X: Matrix, least_spread: float = 1e-4) -> "LinearGram":
@@ -229,6 +250,32 @@ class KernelGram:
         return cls(kernel, problem, unit)
 
     @classmethod
+    def of_gaussian(cls, rbf: RBF) -> "KernelGram | None":
+        """Center a Gaussian kernel on a device; None if it is to be computed on the CPU.
+
+        Parameters
+        ----------
+        rbf : RBF
+            The kernel, with the training points.
+
+        Returns
+        -------
+        KernelGram or None
+            The centered kernel.
+        """
+        device = current_device()
+        if device is None or rbf.n_train < LEAST_ROWS or sparse.issparse(rbf.X):
+            return None
+        K = gaussian_of_pairs(device, rbf)
+        if K is None:
+            return None
+        means = K.mean(axis=0)
+        kernel = Centered(rbf, device.host(means), float(means.mean()))
+        A = DenseOnDevice(device, center(K, means, kernel.grand_mean))
+        problem = SpectralProblem(A, "largest", deflate=np.ones(len(K)), scale="sqrt_eigenvalue")
+        return cls(kernel, problem, 1.0)
+
+    @classmethod
     def of_distances(cls, D: Array, unit: float) -> "KernelGram":
         """Center −½·(d/unit)² for a symmetric matrix of distances, without storing the result.
 
@@ -278,7 +325,7 @@ class KernelGram:
             The loss.
         """
         K = self.problem.operator
-        implicit = isinstance(K, CenteredSquares)
+        implicit = hasattr(K, "squared_norm")
         return gram_residual(spectrum, K.squared_norm() if implicit else float(np.vdot(K, K)))
 
 

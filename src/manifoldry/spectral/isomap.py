@@ -10,7 +10,7 @@ from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.device import Device
+from manifoldry.device import Device, current_device
 from manifoldry.eigen import Dense, EigenSolver, Spectra, SpectralProblem, resolve_solver
 from manifoldry.extension.base import Extension
 from manifoldry.extension.from_distances import (
@@ -167,6 +167,9 @@ class Isomap(SpectralEmbedder):
         components = self._policy().components(graph.components()[1])
         if check_option("short_circuits", self.short_circuits, ("warn", "ignore")) == "warn":
             warn_of_short_circuits(graph)
+        if (device := current_device()) is not None:
+            why = "it settles points one by one, in the order of their distance"
+            device.runs_on_host("the search for shortest paths", why)
         geodesics = self._geodesics(graph, components)
         self.landmarks_ = geodesics.targets
         return PosedGeodesics(data, components, geodesics)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity.dense import GivenKernel, PairwiseKernel, RawKernel, median_rbf
+from manifoldry.affinity.dense import RBF, GivenKernel, PairwiseKernel, RawKernel, median_rbf
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input, KernelValues, Points
 from manifoldry.device import Device
@@ -149,6 +149,9 @@ class KernelPCA(SpectralEmbedder):
             return LinearGram.of(data)
         check_gram_memory(data.n_samples)
         raw = self._kernel_on(data.rows)
+        gram = KernelGram.of_gaussian(raw) if isinstance(raw, RBF) else None
+        if gram is not None:
+            return KernelComponents(data, gram, self.inverse, self.alpha)
         with np.errstate(over="ignore", invalid="ignore"):  # KernelGram.of raises instead
             K = raw.matrix(data.rows)
             gram = KernelGram.of(raw, K.copy() if data.pairwise else K)

@@ -33,6 +33,7 @@ from manifoldry.neighbors.disconnected import (
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.weights import without_diagonal
 from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.on_device import device_with_edges, sparse_laplacian
 from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_components
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -297,6 +298,9 @@ def laplacian(W: Matrix, dense: float = 0.3) -> Matrix:
     degree = np.asarray(W.sum(axis=1)).ravel()
     nonzero = W.nnz if sparse.issparse(W) else np.count_nonzero(W)
     if nonzero <= dense * len(degree) ** 2:
+        device = device_with_edges(W)
+        if device is not None and W.has_sorted_indices:
+            return sparse_laplacian(device, W)
         return sparse.csr_array(sparse.diags_array(degree) - sparse.csr_array(W))
     what = f"the Laplacian of a nearly full graph of {len(degree)} points"
     plan_matrix(W.shape, 32, what, "use fewer neighbors or fewer points")  # with a factor

@@ -22,6 +22,7 @@ from manifoldry.neighbors.disconnected import (
     Disconnection,
 )
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.on_device import device_with_edges, strong_components
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
@@ -468,6 +469,9 @@ def coupled_components(
     if isinstance(A, np.ndarray):
         return _dense_components(A, negligible, vanishing)
     A = sparse.csr_array(A)
+    device = device_with_edges(A)
+    if device is not None:
+        return strong_components(device, A, negligible, vanishing)
     root = np.sqrt(np.abs(A.diagonal()))
     if A.nnz > compile_above:
         from manifoldry.neighbors.compiled import join_strong_rows
