@@ -8,8 +8,9 @@ import numpy as np
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.device import device_of
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
-from manifoldry.metrics.on_device import all_device_ranks, on_current_device
+from manifoldry.metrics.on_device import all_device_ranks, on_device_if_possible
 from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.util.arrays import namespace, to_numpy
@@ -96,6 +97,7 @@ class CoRanking:
         return float(rest.mean()) if len(rest) else 1.0
 
 
+@on_device_of_arguments
 @shared_docs
 def coranking(
     X: Any,
@@ -171,7 +173,7 @@ def compare_ranks(
 
     `budget` is the number of entries of a block of rows; several arrays of that size are held.
     """
-    data, *spaces = on_current_device(pair.data_distances, *embeddings)
+    data, *spaces = on_device_if_possible(pair.data_distances, *embeddings)
     n, contributions, lock = pair.n, _rank_contributions(pair.n), Lock()
     if data.device is not None:
         contributions = data.device.array(contributions)
@@ -229,6 +231,7 @@ def _merge_blocks(
     )
 
 
+@on_device_of_arguments
 @shared_docs
 def coranking_matrix(
     X: Any,

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.device import Device, current_device
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.distortion_on_device import local_factors
 from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
 from manifoldry.neighbors.graph import NeighborGraph
@@ -67,6 +68,7 @@ class LocalDistortion:
         return np.asarray(self.scale / np.nanmedian(self.scale))
 
 
+@on_device_of_arguments
 @shared_docs
 def local_distortion(
     X: Any, embedding: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean"

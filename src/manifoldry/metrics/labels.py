@@ -9,8 +9,9 @@ from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.device import Device
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.distance_rows import distance_rows, map_rows
-from manifoldry.metrics.on_device import on_current_device
+from manifoldry.metrics.on_device import on_device_if_possible
 from manifoldry.metrics.pair import read_embedding, sample_points
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.array_like import array_like, labels_of
@@ -20,6 +21,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import read_rows, row_blocks
 
 
+@on_device_of_arguments
 def knn_accuracy(
     embedding: Any, labels: Any, *, n_neighbors: int | None = None, per_point: bool = False
 ) -> Estimate | Array:
@@ -87,6 +89,7 @@ def _blocks(members: IntArray) -> list[slice]:
     return row_blocks(len(members), members.shape[1] ** 2)
 
 
+@on_device_of_arguments
 @shared_docs
 def silhouette(
     embedding: Any,
@@ -146,7 +149,7 @@ def silhouette(
 
 
 def _silhouettes(Y: Matrix, codes: IntArray, counts: IntArray, points: IntArray) -> Array:
-    (distances,) = on_current_device(distance_rows(Y))
+    (distances,) = on_device_if_possible(distance_rows(Y))
     sums_of = _label_sums(distances.device, codes)
 
     def block(rows: IntArray) -> Array:

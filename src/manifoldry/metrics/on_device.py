@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.stats import rankdata
 
 from manifoldry.device import Device, current_device, device_of
 from manifoldry.metrics.distance_rows import (
@@ -19,23 +20,35 @@ from manifoldry.metrics.distance_rows import (
     EuclideanRows,
     PrecomputedRows,
     key_spacing,
+    pairs_at_a_time,
 )
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.on_device import frame_of
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _SAFE_UNIT = 1e-60  # of data whose squares, and those of their inverse, are in range
+_MOST_COORDINATES = 12  # of `DifferenceRows`
 _MOST_SELECTED = 4096  # entries of a row that kernels select; for more, rows are sorted
 _REMEDY = "compare fewer points, or leave the context using_device"
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceRows(DistanceRows):
-    """Distances between n points in the memory of a device."""
+    """Distances between n points in the memory of a device.
+
+    Its method `among` also takes groups of points, (n_groups, size), and returns the distances
+    within each of them.
+    """
 
     device: Device = field()  # the base class has None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, or one of given distances."""
+        return 1
 
     def neighbor_keys(self, rows: IntArray) -> Array:
         keys, xp = self.keys(rows), self.device.xp
@@ -64,6 +77,10 @@ class DifferenceRows(DeviceRows):
     def n(self) -> int:
         return len(self.X)
 
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
     def keys(self, rows: IntArray) -> Array:
         own = self._framed[self.device.array(rows, keep=False)]
         return self.device.squared_distances(own, self._framed)
@@ -72,8 +89,11 @@ class DifferenceRows(DeviceRows):
         return self.device.xp.sqrt(self.keys(rows)) * self.frame.unit
 
     def among(self, points: IntArray) -> Array:
-        own = self._framed[self.device.array(points, keep=False)]
-        return self.device.xp.sqrt(self.device.squared_distances(own, own)) * self.frame.unit
+        own, xp = self._framed[self.device.array(points, keep=False)], self.device.xp
+        if points.ndim == 1:
+            return xp.sqrt(self.device.squared_distances(own, own)) * self.frame.unit
+        steps = own[:, :, None] - own[:, None]
+        return xp.sqrt((steps**2).sum(axis=-1)) * self.frame.unit
 
     @cached_property
     def _framed(self) -> Array:
@@ -114,19 +134,20 @@ class ProductRows(DifferenceRows):
         return keys
 
     def among(self, points: IntArray) -> Array:
-        mine, xp = self.device.array(points, keep=False), self.device.xp
+        mine, xp, size = self.device.array(points, keep=False), self.device.xp, points.shape[-1]
         keys = self._products(mine, self._factors[mine])
         small = xp.flatnonzero(keys <= self.source.exact_below * self._spacing)
-        row, column = xp.divmod(small, len(points))
-        keys.reshape(-1)[small] = self._exact(mine[row], mine[column])
+        row, column = xp.divmod(small, size)
+        flat = mine.reshape(-1)
+        keys.reshape(-1)[small] = self._exact(flat[row], flat[row // size * size + column])
         return xp.sqrt(keys) * self.frame.unit
 
     def _products(self, rows: Array, factors: Array) -> Array:
         """Squared distances as one matrix product, of [−2x, x², 1] and [y, 1, y²]."""
         own, m = self._factors[rows], self.X.shape[1]
-        own[:, :m] *= -2
-        own[:, m], own[:, m + 1] = self._squares[rows], 1.0
-        return own @ factors.T
+        own[..., :m] *= -2
+        own[..., m], own[..., m + 1] = self._squares[rows], 1.0
+        return own @ factors.swapaxes(-1, -2)
 
     def _exact(self, i: Array, j: Array) -> Array:
         """Squared distances of pairs by subtraction."""
@@ -169,10 +190,11 @@ class GivenRows(DeviceRows):
         return self.keys(rows)
 
     def among(self, points: IntArray) -> Array:
-        return self.device.array(self.D[np.ix_(points, points)], np.float64, keep=False)
+        within = self.D[points[..., :, None], points[..., None, :]]
+        return self.device.array(within, np.float64, keep=False)
 
 
-def on_current_device(*spaces: DistanceRows) -> list[DistanceRows]:
+def on_device_if_possible(*spaces: DistanceRows) -> list[DistanceRows]:
     """The same distances on the current device; as they are if not all can be computed there."""
     device = current_device()
     if device is None:
@@ -226,6 +248,26 @@ def all_device_ranks(device: Device, keys: Any) -> Any:
     ranks = xp.empty(keys.size, dtype=np.int32)
     ranks[_order(device, keys)] = xp.tile(xp.arange(1, n + 1, dtype=np.int32), n_rows)
     return ranks.reshape(keys.shape)
+
+
+def distances_of_groups(space: DistanceRows, groups: IntArray) -> Array:
+    """Distances within each group of points, (n_groups, size, size), computed on a device."""
+    assert isinstance(space, DeviceRows)
+    device, size = space.device, groups.shape[1]
+    numbers = size * max(_MOST_COORDINATES * size, space.n_features)
+    blocks = row_blocks(len(groups), numbers, budget=pairs_at_a_time(device))
+    return np.concatenate([device.host(space.among(groups[block])) for block in blocks])
+
+
+def average_ranks(values: Array, least: int = 2**15) -> Array:
+    """Ranks of numbers, from 1, with the mean of the ranks of equal ones."""
+    device = current_device()
+    if device is None or len(values) < least:
+        return np.asarray(rankdata(values))
+    known = device.array(values, keep=False)
+    ordered = device.xp.sort(known)
+    ends = (device.xp.searchsorted(ordered, known, side=side) for side in ("left", "right"))
+    return device.host((sum(ends) + 1) / 2)
 
 
 def _order(device: Device, keys: Any) -> Any:

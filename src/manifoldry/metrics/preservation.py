@@ -7,8 +7,9 @@ import numpy as np
 
 from manifoldry.base.docs import shared_docs
 from manifoldry.device import device_of
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
-from manifoldry.metrics.on_device import device_ranks, on_current_device, smallest_columns
+from manifoldry.metrics.on_device import device_ranks, on_device_if_possible, smallest_columns
 from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
 from manifoldry.util.arrays import to_numpy
 from manifoldry.util.estimate import Estimate
@@ -48,7 +49,7 @@ class NeighborRanks:
     def _between(
         cls, near: DistanceRows, other: DistanceRows, k: int, points: IntArray
     ) -> "NeighborRanks":
-        near, other = on_current_device(near, other)
+        near, other = on_device_if_possible(near, other)
 
         def ranks(block: IntArray) -> IntArray:
             chosen = smallest_columns(near.neighbor_keys(block), k)
@@ -103,6 +104,7 @@ def _equal_before(keys: Array, values: Array, rows: IntArray, columns: IntArray)
     return np.array(counts, dtype=np.intp)
 
 
+@on_device_of_arguments
 @shared_docs
 def trustworthiness(
     X: Any,
@@ -165,6 +167,7 @@ def trustworthiness(
     )
 
 
+@on_device_of_arguments
 @shared_docs
 def continuity(
     X: Any,
@@ -226,6 +229,7 @@ def continuity(
     )
 
 
+@on_device_of_arguments
 @shared_docs
 def neighbor_preservation(
     X: Any,

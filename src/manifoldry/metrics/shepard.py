@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device.arguments import on_device_of_arguments
+from manifoldry.metrics.distance_rows import DistanceRows
+from manifoldry.metrics.on_device import average_ranks, distances_of_groups, on_device_if_possible
 from manifoldry.metrics.pair import DataEmbeddingPair
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import as_generator
@@ -58,7 +60,7 @@ class Shepard:
     def spearman(self) -> Estimate:
         """Rank correlation of the two distances: 1 if the embedding keeps their order."""
         return self._estimate(
-            lambda a, b: _correlation(rankdata(a), rankdata(b)), within=(-1.0, 1.0)
+            lambda a, b: _correlation(average_ranks(a), average_ranks(b)), within=(-1.0, 1.0)
         )
 
     def stress(self, scale: bool = True) -> Estimate:
@@ -110,6 +112,7 @@ class Shepard:
         return Estimate.with_error(value, error, len(found) - 1, within)
 
 
+@on_device_of_arguments
 @shared_docs
 def shepard(
     X: Any, embedding: Any, *, metric: Any = "euclidean", random_state: RandomState = None
@@ -167,17 +170,7 @@ def shepard_of(
     exact = pair.n <= all_pairs_up_to
     groups = [np.arange(pair.n)] if exact else _groups(pair, group_size, random_state)
 
-    def distances(points: IntArray) -> tuple[Array, Array]:
-        upper = np.triu_indices(len(points), 1)
-        data, embedded = (
-            pair.data_distances.among(points)[upper],
-            pair.embedding_distances.among(points)[upper],
-        )
-        finite = np.isfinite(data)  # distances between components of a graph are infinite
-        return data[finite], embedded[finite]
-
-    with one_blas_thread():  # products of few points would wait for the others
-        found = map_threads(distances, groups)
+    found = _distances_within(groups, pair.data_distances, pair.embedding_distances)
     data, embedded = map(np.concatenate, zip(*found, strict=True))
     if not data.any() or not embedded.any():
         where = "of the embedding" if data.any() else "of X"
@@ -185,6 +178,25 @@ def shepard_of(
     starts = np.cumsum([0, *(len(a) for a, _ in found)])
     chosen = np.linspace(0, len(groups), min(n_batches, len(groups)), endpoint=False).astype(int)
     return Shepard(data, embedded, () if exact else tuple(starts[chosen].tolist()))
+
+
+def _distances_within(
+    groups: list[Any], data: DistanceRows, embedding: DistanceRows
+) -> list[tuple[Array, Array]]:
+    """Finite distances of the pairs within each group, in data and embedding."""
+    upper = np.triu_indices(len(groups[0]), 1)  # all groups have the same size
+    data, embedding = on_device_if_possible(data, embedding)
+
+    def finite(D: Array, E: Array) -> tuple[Array, Array]:
+        D, E = D[upper], E[upper]
+        joined = np.isfinite(D)  # distances between components of a graph are infinite
+        return D[joined], E[joined]
+
+    if data.device is not None:
+        found = (distances_of_groups(space, np.stack(groups)) for space in (data, embedding))
+        return [finite(D, E) for D, E in zip(*found, strict=True)]
+    with one_blas_thread():  # products of few points would wait for the others
+        return map_threads(lambda g: finite(data.among(g), embedding.among(g)), groups)
 
 
 def _groups(pair: DataEmbeddingPair, size: int, random_state: RandomState) -> list[IntArray]:

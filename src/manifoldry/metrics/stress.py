@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
-from manifoldry.metrics.on_device import on_current_device
+from manifoldry.metrics.on_device import on_device_if_possible
 from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.shepard import shepard_of
 from manifoldry.neighbors.distances import Frame
@@ -19,6 +20,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 
+@on_device_of_arguments
 @shared_docs
 def stress(
     X: Any,
@@ -83,7 +85,7 @@ def _stress_of_points(
 ) -> Array:
     """Stress of every point, from its distances to `n_partners` points."""
     partners = sample_points(pair.n, min(pair.n, n_partners), random_state)
-    spaces = on_current_device(pair.data_distances, pair.embedding_distances)
+    spaces = on_device_if_possible(pair.data_distances, pair.embedding_distances)
     units, device = _units(spaces, partners), spaces[0].device
 
     def sums(points: IntArray) -> Array:
@@ -116,6 +118,7 @@ def _products(a: Array, b: Array) -> tuple[tuple[Array, Array], ...]:
     return (a, a), (a, b), (b, b)
 
 
+@on_device_of_arguments
 @shared_docs
 def residual_variance(
     X: Any, embedding: Any, *, metric: Any = "euclidean", random_state: RandomState = None
@@ -163,6 +166,7 @@ def residual_variance(
     return Estimate(1 - rho**2, min(ends), least)
 
 
+@on_device_of_arguments
 def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
     """Relative error of the inner products of centered data, minimized by classical MDS.
 
