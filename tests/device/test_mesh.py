@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from manifoldry import TSNE, ElasticEmbedding, SymmetricSNE
 from manifoldry.device.base import Nodes
 from manifoldry.device.emulated import COPIES
 from manifoldry.objectives import (
@@ -16,8 +17,10 @@ from manifoldry.objectives import (
     elastic,
     sne,
     tsne,
+    using_pair_sums,
 )
 from manifoldry.objectives.factored_weights import FactoredWeights
+from manifoldry.objectives.fastest import default_pair_sums
 from manifoldry.objectives.mesh import Mesh, Potential
 
 KERNELS = (
@@ -34,10 +37,10 @@ def clusters(d, n=300, seed=0, dtype=float):
     return (Y / 4 if d == 3 else Y).astype(dtype)
 
 
-def weights_of(kind, n, seed=1):
+def weights_of(kind, n, seed=1, n_factors=35):  # more than the lanes of a warp
     rng = np.random.default_rng(seed)
     if kind == "factors":
-        left = rng.uniform(size=(n, 35))  # more than the lanes of a warp
+        left = rng.uniform(size=(n, n_factors))
         return FactoredWeights(left, left)
     return rng.uniform(size=n) if kind == "points" else None
 
@@ -153,7 +156,7 @@ def test_charges_that_are_not_finite_are_not_lost(in_use, value):
 def test_interpolated_sums_are_those_of_the_cpu(in_use, d, kernel, kind):
     """Up to zeros that are added to the mesh, of which the kernel's kink is further away."""
     Y, engine = clusters(d), FFTInterpolation()
-    weights = weights_of(kind, len(Y))
+    weights = weights_of(kind, len(Y), n_factors=3)
     expected = engine.sums(kernel, Y, weights)
     found, force = sums(in_use, engine, kernel, Y, weights)
     assert relative(found, expected.kernel_sums) <= 1e-6
@@ -298,3 +301,30 @@ def test_objectives_copy_nothing_but_scalars(in_use, loss):
         assert dict(COPIES) == before
     assert value == pytest.approx(expected, rel=1e-6)
     assert relative(in_use.host(found), gradient) <= 1e-5
+
+
+@pytest.mark.parametrize("method", [TSNE, ElasticEmbedding])
+def test_estimators_interpolate_if_asked(device, method):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    options = {"max_iter": 5, "optimizer": "lbfgs", "init": "pca"}
+    if method is ElasticEmbedding:
+        options |= {"weight": 10.0, "repulsion": "uniform"}
+    engine = FFTInterpolation()
+    with using_pair_sums(engine):
+        model = method(device=device, **options).fit(X)
+        expected = method(**options).fit(X)
+    assert model.pairs_ == "FFTInterpolation, as requested"
+    assert len(engine._transforms) == 0  # which the fit has not changed
+    assert model.loss_ == pytest.approx(expected.loss_, rel=1e-4)
+    assert isinstance(default_pair_sums(), Fastest)  # again
+    wrong = pytest.raises(TypeError, match="pair_sums='fft' must be an instance of PairSums")
+    with wrong, using_pair_sums("fft"):
+        pass
+
+
+def test_models_tell_that_sums_were_exact_on_the_device(device):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    engine = Fastest(exact_up_to=10)
+    with using_pair_sums(engine):
+        model = SymmetricSNE(device=device, max_iter=3, init="pca").fit(X)
+    assert model.pairs_.startswith(f"exact, on {device.name}: at most exact_on_device_up_to=200000")

@@ -10,7 +10,7 @@ from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.cell_list import CellSums
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.exact import Exact
-from manifoldry.objectives.fastest import Fastest
+from manifoldry.objectives.fastest import Fastest, using_pair_sums
 from manifoldry.objectives.fft_interpolation import FFTInterpolation
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
@@ -65,4 +65,5 @@ __all__ = [
     "squared_distance_weights",
     "symmetric_sne",
     "tsne",
+    "using_pair_sums",
 ]

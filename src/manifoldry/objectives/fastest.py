@@ -1,5 +1,8 @@
 """The choice between exact and approximate sums over pairs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
@@ -196,6 +199,51 @@ class Fastest(ApproximateSums):
         return seconds, cells
 
 
+_REQUESTED: ContextVar[PairSums | None] = ContextVar("pair_sums", default=None)
+
+
+@contextmanager
+def using_pair_sums(pair_sums: PairSums) -> Iterator[None]:
+    """Compute the sums of objectives that are created inside this context in a given way.
+
+    Estimators create theirs in ``fit``. A fitted model keeps it, and places new points with it.
+
+    Parameters
+    ----------
+    pair_sums : PairSums
+        Computes the sums over pairs: :class:`Exact`, :class:`FFTInterpolation`, or
+        :class:`Fastest`, the default, with other options.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    See Also
+    --------
+    Fastest : the default.
+    manifoldry.using_device : where to compute.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import SymmetricSNE
+    >>> from manifoldry.objectives import FFTInterpolation, using_pair_sums
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> with using_pair_sums(FFTInterpolation()):
+    ...     model = SymmetricSNE().fit(X)
+    >>> model.pairs_
+    'FFTInterpolation, as requested'
+    """
+    check_instance("pair_sums", pair_sums, PairSums)
+    token = _REQUESTED.set(pair_sums)
+    try:
+        yield
+    finally:
+        _REQUESTED.reset(token)
+
+
 def default_pair_sums() -> PairSums:
     """Return the implementation of pair sums that objectives use by default."""
-    return Fastest()
+    requested = _REQUESTED.get()
+    return Fastest() if requested is None else requested.without_cache()

@@ -464,6 +464,7 @@ class Pairwise(Objective):
             The reason, in words.
         """
         Y = self._centered(on_current_device(Y))
+        Y = on_current_device(Y)
         return self.pair_sums.reason(self.repulsion_kernel, Y, self.repulsion.matrix)
 
     def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:
