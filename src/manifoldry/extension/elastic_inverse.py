@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.gaussian import GaussianWeights
+from manifoldry.device import current_device
 from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.extension.new_points import first_minimum
+from manifoldry.extension.on_device import BUDGET, copied_to
 from manifoldry.extension.pair_energy import PairEnergy, minimize_energies
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.arrays import to_numpy
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks, spread_rows
@@ -148,7 +151,12 @@ class ElasticInverse:
         return WidthFactors(self.attraction_width, self.repulsion_width)
 
     def _blocks(self, n: int) -> list[slice]:
-        return row_blocks(n, 4 * (self.n_nearest + 1) * sum(self.points.shape))
+        device, numbers = current_device(), 4 * (self.n_nearest + 1) * sum(self.points.shape)
+        if device is None:
+            return row_blocks(n, numbers)
+        what = f"reconstruction from {len(self.points)} points"
+        device.plan(8.0 * min(4 * BUDGET, n * numbers), what, "use fewer points")
+        return row_blocks(n, numbers, 4 * BUDGET)
 
     def _error(self, factors: "WidthFactors", most: int = 200) -> float:
         """Mean leave-one-out error of at most `most` rows, to about three digits."""
@@ -170,7 +178,11 @@ class ElasticInverse:
         starts = np.concatenate([energy.mean[None], self.points[nearest.T]])
         n_starts, n, D = starts.shape
         rows = np.tile(np.arange(n), n_starts)
-        Y, values, converged = minimize_energies(energy, starts.reshape(-1, D), rows, **stopping)
+        device = current_device()
+        posed = copied_to(device, starts.reshape(-1, D), rows)
+        found = minimize_energies(energy.on(device), *posed, **stopping)
+        Y, values = map(to_numpy, found[:2])
+        converged: NDArray[np.bool_] = np.asarray(to_numpy(found[2]), dtype=bool)
         best = first_minimum(values.reshape(n_starts, n)), np.arange(n)
         return Y.reshape(starts.shape)[best], converged.reshape(n_starts, n)[best]
 

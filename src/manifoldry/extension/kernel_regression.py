@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifoldry.device import Device, current_device
+from manifoldry.extension.on_device import BUDGET
 from manifoldry.extension.regression_derivatives import (
     RegressionDerivatives,
     Sources,
@@ -14,6 +15,7 @@ from manifoldry.extension.regression_derivatives import (
 from manifoldry.objectives.nearby_sources import NearbySources
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
 from manifoldry.objectives.regression_pairs import DEFAULT_PAIRS, RegressionPairs, Rows
+from manifoldry.util.arrays import to_numpy
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
@@ -91,17 +93,26 @@ class KernelRegressionMap:
 
     def jacobian(self, Z: Array) -> Array:
         """Derivatives ∂f/∂z at the coordinates `Z`, (n_new, n_features, n_components)."""
-        Z = self._clip_distance(Z)
+        Z, sources = self._placed(self._clip_distance(Z))
         out = np.empty((len(Z), self.X.shape[1], self.Z.shape[1]))
-        for rows, derivatives in self.derivatives(Z):
-            out[rows] = derivatives.jacobian.transpose(0, 2, 1)
+        for rows, derivatives in self.derivatives(Z, sources):
+            out[rows] = to_numpy(derivatives.jacobian).transpose(0, 2, 1)
         return out
 
-    def derivatives(self, Z: Array) -> Iterator[tuple[Rows, RegressionDerivatives]]:
-        """Yield rows of `Z` and the derivatives there; blocks of rows bound the memory."""
+    def derivatives(
+        self, Z: Array, sources: Sources | None = None
+    ) -> Iterator[tuple[Rows, RegressionDerivatives]]:
+        """Yield rows of `Z` and the derivatives there; blocks of rows bound the memory.
+
+        For positions on a device, `sources` are the training points there.
+        """
         kernel = as_kernel(self.kernel)
-        for rows, sources in self._blocks(Z):
-            yield rows, RegressionDerivatives.of(kernel, sources, Z[rows], self.reach)
+        for rows, some in self._blocks(Z, sources):
+            yield rows, RegressionDerivatives.of(kernel, some, Z[rows], self.reach)
+
+    def sources_on(self, device: Device) -> Sources:
+        """All training points, on a device."""
+        return Sources(device.array(self.positions), device.array(self.centered))
 
     @cached_property
     def positions(self) -> Array:
@@ -127,8 +138,18 @@ class KernelRegressionMap:
         d, n_features = self.Z.shape[1], self.X.shape[1]
         return int((6 + d) * n_sources + (d + 4) * n_features)
 
-    def _blocks(self, Z: Array) -> Iterator[tuple[Rows, Sources]]:
+    def _placed(self, Z: Array) -> tuple[Array, Sources | None]:
+        """Positions and training points on the current device, if there is one."""
+        device = current_device()
+        if device is None:
+            return Z, None
+        return device.array(Z, keep=False), self.sources_on(device)
+
+    def _blocks(self, Z: Array, sources: Sources | None = None) -> Iterator[tuple[Rows, Sources]]:
         """Rows of `Z`, each in one block, with the training points that matter for them."""
+        if sources is not None:
+            yield from ((block, sources) for block in self._device_blocks(len(Z)))
+            return
         if self._nearby is None:
             for block in row_blocks(len(Z), self._numbers(len(self.Z))):
                 yield block, Sources(self.positions, self.centered)
@@ -138,6 +159,13 @@ class KernelRegressionMap:
             sources = Sources(self.positions[found], self.centered[found])
             for part in row_blocks(len(tile.rows), self._numbers(len(found))):
                 yield tile.rows[part], sources
+
+    def _device_blocks(self, n: int) -> list[slice]:
+        numbers, device = self._numbers(len(self.Z)), current_device()
+        if device is not None:
+            what = f"derivatives of the regression of {len(self.Z)} points"
+            device.plan(8.0 * min(4 * BUDGET, n * numbers), what, "use fewer points")
+        return row_blocks(n, numbers, 4 * BUDGET)
 
     @cached_property
     def reach(self) -> float:

@@ -1,5 +1,6 @@
 """Objectives of new points given a fixed embedding, and Newton's method for many of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -7,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry.device import Device
+from manifoldry.extension.on_device import BUDGET, copied_to, symmetric_eigh
 from manifoldry.objectives.pair_sums import (
     LogSums,
     dot,
@@ -15,7 +18,9 @@ from manifoldry.objectives.pair_sums import (
     squared_lengths,
 )
 from manifoldry.objectives.pairwise import NewPointTerms
-from manifoldry.objectives.position_sums import NewWeights, PositionSums
+from manifoldry.objectives.position_sums import ExactPositionSums, NewWeights, PositionSums
+from manifoldry.objectives.positions_on_device import placed_weights
+from manifoldry.util.arrays import like, namespace
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -82,7 +87,17 @@ class NewPointObjective:
         sums = self._sums.at(Z, self.repulsion_weights, rows)
         parts = self._cached_blocks(len(Z))
         blocks = map_threads(lambda b: self._at(Z[b], rows[b], sums.take(b)), parts)
-        return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
+        return Evaluation(*(stacked_parts(component) for component in zip(*blocks, strict=True)))
+
+    def on(self, device: Device) -> "NewPointObjective":
+        """The same for positions on a device, with exact sums."""
+        (Y, log_scale), potential = (
+            copied_to(device, self.Y, self.log_scale),
+            self.problem.potential,
+        )
+        weights = placed_weights(device, self.repulsion_weights)
+        sums = ExactPositionSums(potential, Y)
+        return NewPointObjective(Y, self.P, self.problem, weights, log_scale, sums, BUDGET)
 
     def attraction(self, Z: Array, rows: IntArray) -> Array:
         """Attraction Σ pφ of the new points `rows` at the positions `Z`, without the repulsion."""
@@ -93,7 +108,7 @@ class NewPointObjective:
     @cached_property
     def total_affinity(self) -> Array:
         """Sum of the affinities of every new point."""
-        return np.asarray(self.P.sum(axis=1)).ravel()
+        return like(np.asarray(self.P.sum(axis=1)).ravel(), self.Y)
 
     @cached_property
     def neighbors(self) -> tuple[IntArray, Array]:
@@ -102,7 +117,8 @@ class NewPointObjective:
         filled = np.arange(counts.max(initial=1)) < counts[:, None]
         indices, values = np.zeros(filled.shape, dtype=np.intp), np.zeros(filled.shape)
         indices[filled], values[filled] = self.P.indices, self.P.data
-        return indices, values
+        where_they_are: tuple[Any, Any] = like(indices, self.Y), like(values, self.Y)
+        return where_they_are
 
     @cached_property
     def means(self) -> Array:
@@ -128,7 +144,7 @@ class NewPointObjective:
     def _at(self, Z: Array, rows: IntArray, sums: LogSums) -> Evaluation:
         value, force, H, forces = self._attraction(Z, rows)
         log_sum, u, V = sums
-        log_scale = np.zeros(len(Z)) if self.log_scale is None else self.log_scale[rows]
+        log_scale = np.zeros_like(value) if self.log_scale is None else self.log_scale[rows]
         R, dR, ddR = self.problem.repulsion(log_sum, self.total_affinity[rows], log_scale)
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
@@ -161,6 +177,11 @@ class NewPointObjective:
         value = weights * squared_lengths(list(steps.T)) + slope * self.spreads[rows]
         lengths = 2 * np.sqrt(weights * value)  # at least their sum, by Cauchy-Schwarz
         return value, 2 * weights[:, None] * steps, isotropic(2 * weights, Z.shape[1]), lengths
+
+
+def stacked_parts(parts: Sequence[Array]) -> Array:
+    """The parts below each other."""
+    return namespace(parts[0]).concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -228,11 +249,12 @@ def minimize_each(
     straight steps can follow only slowly. Searches with `centers`, (n, d), move along arcs about
     them; NaN for straight steps, which are the default.
     """
-    Z, radius = np.array(Z, dtype=np.float64), np.array(scale, dtype=np.float64)
+    xp = namespace(Z)
+    Z, radius = xp.array(Z, dtype=np.float64), xp.array(scale, dtype=np.float64)
     centers = np.full_like(Z, np.nan) if centers is None else centers
     here = problems.at(Z, rows)
-    converged, n_iter = np.zeros(len(Z), dtype=bool), np.zeros(len(Z), dtype=np.intp)
-    active = np.arange(len(Z))
+    converged, n_iter = xp.zeros(len(Z), dtype=bool), xp.zeros(len(Z), dtype=np.intp)
+    active = xp.arange(len(Z))
     while len(active):
         now, arm = here.take(active), Z[active] - centers[active]
         step = _step(_on_arc(now, arm), radius[active], tolerance * scale[active])
@@ -269,9 +291,8 @@ def _on_arc(now: Evaluation, arm: Array) -> Evaluation:
     square = np.einsum("nd,nd->n", arm, arm)
     with np.errstate(divide="ignore", invalid="ignore"):  # without an arm there is no bend
         outward = np.einsum("nd,nd->n", now.gradient, arm) / square
-        bend = outward[:, None, None] * (
-            np.eye(arm.shape[1]) - arm[:, :, None] * arm[:, None, :] / square[:, None, None]
-        )
+        along = arm[:, :, None] * arm[:, None, :] / square[:, None, None]
+        bend = outward[:, None, None] * (namespace(arm).eye(arm.shape[1]) - along)
     return now._replace(hessian=np.where(np.isfinite(bend), now.hessian - bend, now.hessian))
 
 
@@ -286,7 +307,7 @@ class _Step(NamedTuple):
 
 def _step(now: Evaluation, radius: Array, tolerance: Array, flat: float = 1e-300) -> _Step:
     """Minimizer of the quadratic model in the box; curvatures are at least `flat`."""
-    curvature, axes = np.linalg.eigh(now.hessian)
+    curvature, axes = symmetric_eigh(now.hessian)
     curvature = np.maximum(np.abs(curvature), flat)
     derivative = np.einsum("nij,ni->nj", axes, now.gradient)
     derivative[np.abs(derivative) <= now.gradient_error[:, None]] = 0.0

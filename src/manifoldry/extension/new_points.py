@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.spatial import ConvexHull, QhullError
 
+from manifoldry.device import current_device
 from manifoldry.exceptions import ExtensionWarning, warn_about_rows
 from manifoldry.extension.affinity_rows import AffinityRows
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.new_point_objective import Minima, NewPointObjective, minimize_each
+from manifoldry.extension.on_device import BUDGET, copied_to, fill
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.pairwise import NewPointTerms
-from manifoldry.objectives.position_sums import NewWeights, PositionSums
+from manifoldry.objectives.position_sums import ExactPositionSums, NewWeights, PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -112,7 +114,7 @@ class NewPointOptimizer:
             log_scale = self._near_enough(log_scale)
         Y = self._positions
         objective = NewPointObjective(
-            Y, P, self.problem, repulsion_weights, log_scale, self._position_sums
+            Y, P, self.problem, repulsion_weights, log_scale, self._sums()
         )
         starts, scale, centers = self._starts(objective)
         ends = self._search(objective, starts, scale, centers)
@@ -148,13 +150,12 @@ class NewPointOptimizer:
         n_outside = self.n_outside if self.outside else 0
         inside = np.arange(len(rows) - n_outside * n)
 
+        device = current_device()
+        there = objective if device is None else objective.on(device)
+
         def search(which: IntArray) -> None:
-            centers_there = centers.reshape(-1, d)[which]
-            found = minimize_each(
-                objective, Z[which], rows[which], scale.ravel()[which], centers_there
-            )
-            for part, new in zip(ends, found, strict=True):
-                part[which] = new
+            parts = Z[which], rows[which], scale.ravel()[which], centers.reshape(-1, d)[which]
+            fill(ends, which, minimize_each(there, *copied_to(device, *parts)))
 
         search(inside)
         rest = np.arange(len(inside), len(rows))
@@ -201,6 +202,12 @@ class NewPointOptimizer:
     @cached_property
     def _positions(self) -> Array:
         return np.asarray(self.Y, dtype=np.float64)
+
+    def _sums(self) -> PositionSums:
+        """Sums over the training points: on a device exact ones."""
+        if current_device() is not None:
+            return ExactPositionSums(self.problem.potential, self._positions)
+        return self._position_sums
 
     @cached_property
     def _position_sums(self) -> PositionSums:
@@ -360,13 +367,14 @@ class OptimizedExtension(Extension):
     def transform(self, X: Matrix) -> Array:
         dense = self.repulsion is not None and self.repulsion.factors is None
         numbers = len(self.optimizer.Y) if dense else self.numbers_per_row
-        blocks = row_blocks(X.shape[0], numbers)
-        placed = [self._minimize(X[block]) for block in blocks]
+        budget = {} if current_device() is None else {"budget": BUDGET}
+        blocks = row_blocks(X.shape[0], numbers, **budget)
+        found = [self._minimize(X[block]) for block in blocks]
         warn_if_not_converged(
-            np.concatenate([np.empty(0, bool), *(part.converged for part in placed)])
+            np.concatenate([np.empty(0, bool), *(part.converged for part in found)])
         )
         none = np.empty((0, self.optimizer.Y.shape[1]))
-        return np.concatenate([none, *(part.positions for part in placed)])
+        return np.concatenate([none, *(part.positions for part in found)])
 
     def _minimize(self, X: Matrix) -> NewPointSolution:
         repulsion_weights = None if self.repulsion is None else self.repulsion.of_new_points(X)

@@ -1,12 +1,15 @@
 """The energy of a data point in the elastic embedding, and its minimization for many points."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry.device import Device
+from manifoldry.extension.on_device import copied_to
 from manifoldry.neighbors.distances import expanded_squares, squared_norms
+from manifoldry.util.arrays import namespace
 from manifoldry.util.typing import Array, IntArray
 
 
@@ -20,6 +23,11 @@ class PairEnergy:
     log_scale: Array
     repulsion: Array  # (n_new, n): the aₙ
     mean: Array  # (n_new, n_features)
+
+    def on(self, device: Device | None) -> "PairEnergy":
+        """The same for data on a device."""
+        parts = (getattr(self, part.name) for part in fields(self))
+        return PairEnergy(*copied_to(device, *parts))
 
     def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:
         """Values and gradients of the energies `rows` at data `Y`."""
@@ -44,7 +52,8 @@ class PairEnergy:
             along = _dot(Y[which], V)[:, None] - V @ self.X.T  # (y − yₙ)·v
             along *= B[which]
             outer = along.sum(axis=1)[:, None] * Y[which] - along @ self.X
-            return np.asarray(scale[which, None] * V + outer)
+            product: Array = scale[which, None] * V + outer
+            return product
 
         return times
 
@@ -74,7 +83,8 @@ def minimize_energies(
     """
     Y = starts.copy()
     value, gradient = energy.at(Y, rows)
-    active, converged = np.arange(len(Y)), np.zeros(len(Y), dtype=bool)
+    xp = namespace(Y)
+    active, converged = xp.arange(len(Y)), xp.zeros(len(Y), dtype=bool)
     for _ in range(max_iter):
         newton = newton_steps(energy, Y[active], rows[active], gradient[active])
         step, value[active], gradient[active] = shortened(
@@ -120,11 +130,11 @@ def newton_steps(
         if len(active) == 0:
             break
     size = np.sqrt(squared_norms(step))
-    return np.asarray(step * (longest / np.maximum(size, longest))[:, None])
+    return step * (longest / np.maximum(size, longest))[:, None]
 
 
 def _unit(V: Array) -> Array:
-    return np.asarray(V / np.sqrt(squared_norms(V))[:, None])
+    return V / np.sqrt(squared_norms(V))[:, None]
 
 
 def shortened(
@@ -143,7 +153,7 @@ def shortened(
     A step that never decreases it becomes zero.
     """
     step, value, gradient = step.copy(), value.copy(), gradient.copy()
-    slope, pending = armijo * _dot(step, gradient), np.arange(len(Y))
+    slope, pending = armijo * _dot(step, gradient), namespace(Y).arange(len(Y))
     for _ in range(max_halvings):
         there, gradient_there = energy.at(Y[pending] + step[pending], rows[pending])
         lower = there <= value[pending] + slope[pending] + rounding
@@ -159,4 +169,4 @@ def shortened(
 
 
 def _dot(A: Array, B: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", A, B))
+    return np.einsum("ij,ij->i", A, B)

@@ -8,13 +8,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import qr
 
+from manifoldry.device import current_device
 from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.new_points import first_minimum
+from manifoldry.extension.on_device import BUDGET, copied_to, symmetric_eigh
 from manifoldry.extension.projection_cost import CompiledDistance, CostExpansion, ProjectionCost
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame, check_range
+from manifoldry.util.arrays import namespace, to_numpy
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, Matrix
@@ -63,8 +66,8 @@ class DampedNewton:
         self, cost: ProjectionCost, X: Array, Z: Array, low: Array, high: Array
     ) -> "_SearchResult":
         """Minimize the cost from each of the positions `Z` within the box from `low` to `high`."""
-        Z, extent = Z.copy(), np.maximum(high - low, _TINY)
-        moving, damping = np.arange(len(Z)), np.full(len(Z), self.damping)
+        xp, Z, extent = namespace(Z), Z.copy(), np.maximum(high - low, _TINY)
+        moving, damping = xp.arange(len(Z)), xp.full(len(Z), self.damping)
         here, slack = cost.evaluate(X, Z), self.rounding * (X**2).sum(axis=1)
         for _ in range(self.max_iter):
             steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
@@ -81,7 +84,7 @@ class DampedNewton:
             moving = moving[(length > self.tolerance) & (gain > self.gain * there.values)]
             if len(moving) == 0:
                 break
-        converged = np.ones(len(Z), dtype=bool)
+        converged = xp.ones(len(Z), dtype=bool)
         converged[moving] = False
         return _SearchResult(Z, here.values, converged)
 
@@ -164,11 +167,13 @@ class OrthogonalProjection(Extension):
         """Coordinates of new points, and whether the searches converged."""
         k = min(check_count("n_starts", self.n_starts), len(self._map.Z))
         Z, converged = np.empty((len(X), self._map.Z.shape[1])), np.empty(len(X), dtype=bool)
-        cost = self._cost(k * len(X))
-        for block in row_blocks(len(X), k * cost.numbers_per_row + X.shape[1]):
+        cost, device = self._cost(k * len(X)), current_device()
+        budget = {} if device is None else {"budget": BUDGET}
+        for block in row_blocks(len(X), k * cost.numbers_per_row + X.shape[1], **budget):
             near = self._relative(X[block])
             starts = self._map.Z[self._images.nearest(near, k)[0].ravel()]
-            ends = self.search.minimize(cost, near.repeat(k, axis=0), starts, *self._box)
+            posed = copied_to(device, near.repeat(k, axis=0), starts, *self._box)
+            ends = _SearchResult(*map(to_numpy, self.search.minimize(cost, *posed)))
             best = first_minimum(ends.costs.reshape(-1, k).T, tie=self.tie)
             best = best + k * np.arange(len(near))
             Z[block], converged[block] = ends.positions[best], ends.converged[best]
@@ -212,6 +217,9 @@ class OrthogonalProjection(Extension):
 
     def _cost(self, n_positions: int) -> ProjectionCost:
         weight = self.weight / self._unit / self._unit if self.floor > 0 else 0.0
+        if (device := current_device()) is not None:
+            sources = self._map.sources_on(device)
+            return ProjectionCost(self._map, self.floor, weight, sources=sources)
         many = n_positions * len(self._map.Z) > self.compile_pairs
         return ProjectionCost(self._map, self.floor, weight, self._compiled if many else None)
 
@@ -244,11 +252,11 @@ def _steps(local: CostExpansion, damping: Array, Z: Array, low: Array, high: Arr
     held = ((low >= Z) & (g > 0)) | ((high <= Z) & (g < 0))
     g[held] = 0
     H[held[:, :, None] | held[:, None, :]] = 0
-    values, U = np.linalg.eigh(H)
+    values, U = symmetric_eigh(H)
     size = np.abs(values)  # a descent direction even if an eigenvalue is negative
     size += damping[:, None] * size.max(axis=1, keepdims=True)
     along = np.einsum("nlm,nl->nm", U, g) / np.maximum(size, _TINY)
-    return np.asarray(-np.einsum("nlm,nm->nl", U, along))
+    return -np.einsum("nlm,nm->nl", U, along)
 
 
 @dataclass(frozen=True, eq=False)

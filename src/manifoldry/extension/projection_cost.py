@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifoldry.extension.kernel_regression import KernelRegressionMap
-from manifoldry.extension.regression_derivatives import Density, RegressionDerivatives
+from manifoldry.extension.regression_derivatives import Density, RegressionDerivatives, Sources
 from manifoldry.objectives.position_sums import Strips
 from manifoldry.objectives.regression_kernels import (
     CompiledConstants,
     as_kernel,
     compiled_constants,
 )
+from manifoldry.util.arrays import namespace
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray
@@ -34,6 +35,12 @@ class CostExpansion(NamedTuple):
         """Arrays to fill."""
         return cls(np.empty(n), np.empty((n, d)), np.empty((n, d, d)))
 
+    @classmethod
+    def empty_at(cls, Z: Array) -> "CostExpansion":
+        """Arrays to fill, for positions in any memory."""
+        xp, (n, d) = namespace(Z), Z.shape
+        return cls(xp.empty(n), xp.empty((n, d)), xp.empty((n, d, d)))
+
     def rows(self, which: IntArray) -> "CostExpansion":
         return CostExpansion(*(part[which] for part in self))
 
@@ -52,17 +59,20 @@ class ProjectionCost:
         Weight of the penalty; 0 for none.
     compiled : CompiledDistance, default=None
         Compiled loops for the surface; numpy without them.
+    sources : Sources, default=None
+        The training points on a device, for positions that are there.
     """
 
     surface: KernelRegressionMap
     floor: float
     weight: float
     compiled: "CompiledDistance | None" = None
+    sources: Sources | None = None
 
     @property
     def numbers_per_row(self) -> int:
         """Number of values that one position needs in memory."""
-        if self.compiled is None:
+        if self.compiled is None and self.sources is None:
             return self.surface.numbers_per_row
         return 3 * self.surface.X.shape[1] + 4 * self.surface.Z.shape[1] ** 2
 
@@ -70,8 +80,8 @@ class ProjectionCost:
         """The costs of the positions `Z` for the points `X`."""
         if self.compiled is not None:
             return self._with_penalty(*self.compiled.at(X, Z))
-        out = CostExpansion.empty(*Z.shape)
-        for rows, derivatives in self.surface.derivatives(Z):
+        out = CostExpansion.empty_at(Z)
+        for rows, derivatives in self.surface.derivatives(Z, self.sources):
             part = self._with_penalty(_squared_distance(X[rows], derivatives), derivatives.density)
             for whole, values in zip(out, part, strict=True):
                 whole[rows] = values

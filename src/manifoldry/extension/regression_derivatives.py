@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights
+from manifoldry.objectives.regression_pairs import embedding_squares
+from manifoldry.util.arrays import namespace
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
@@ -47,7 +48,7 @@ def distances_within_reach(Z: Array, positions: Array, reach: float) -> Array:
 
     Which sources count for a position must not depend on the positions that are processed with it.
     """
-    D = cdist(Z, positions, "sqeuclidean")
+    D = embedding_squares(Z, positions)
     if np.isfinite(reach):
         D[D.min(axis=1, keepdims=True) + reach < D] = np.inf
     return D
@@ -109,7 +110,7 @@ class RegressionDerivatives:
     @cached_property
     def jacobian(self) -> Array:
         """2 Σᵢ κ′ᵢ/s·(z − zᵢ)(xᵢ − f)ᵀ with s = Σκ, (n_new, n_components, n_features)."""
-        J = np.empty((*self.Z.shape, self.base.shape[1]))
+        J = namespace(self.Z).empty((*self.Z.shape, self.base.shape[1]))
         for axis, offset in enumerate(self._offsets):
             S = self.weights.negative_derivative * offset
             total = S.sum(axis=1)[:, None]
@@ -125,10 +126,10 @@ class RegressionDerivatives:
         offset = (R * self.offset).sum(axis=1)
         C = R @ self.sources.centered.T
         C -= ((R * self.base).sum(axis=1) + offset)[:, None]
-        C[np.arange(len(C)), self.nearest] = -offset
+        C[namespace(C).arange(len(C)), self.nearest] = -offset
         q, w = np.einsum("nlk,nk->nl", self.jacobian, R), self.log_density_gradient
         H = self._second_moments(C * self.weights.negative_derivative, C * self._second_derivative)
-        return np.asarray(H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :])
+        return H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :]
 
     @cached_property
     def log_density_gradient(self) -> Array:
@@ -141,7 +142,7 @@ class RegressionDerivatives:
         """Hessian of log s: Σᵢ(2κ′I + 4κ″δδᵀ)/s − wwᵀ."""
         w = self.log_density_gradient
         H = self._second_moments(self.weights.negative_derivative, self._second_derivative)
-        return np.asarray(H - w[:, :, None] * w[:, None, :])
+        return H - w[:, :, None] * w[:, None, :]
 
     @cached_property
     def _second_derivative(self) -> Array:
@@ -150,12 +151,12 @@ class RegressionDerivatives:
     def _second_moments(self, derivative: Array, second_derivative: Array) -> Array:
         """Σᵢ(−2·derivativeᵢI + 4·second_derivativeᵢδδᵀ), where `derivative` is −κ′/s."""
         d = self.Z.shape[1]
-        H = -2 * derivative.sum(axis=1)[:, None, None] * np.eye(d)
+        H = -2 * derivative.sum(axis=1)[:, None, None] * namespace(derivative).eye(d)
         for j, k in np.ndindex(d, d):
             H[:, j, k] += 4 * np.einsum(
                 "ni,ni,ni->n", second_derivative, self._offsets[j], self._offsets[k]
             )
-        return np.asarray(H)
+        return H
 
     @cached_property
     def _offsets(self) -> list[Array]:
@@ -165,7 +166,6 @@ class RegressionDerivatives:
 
     def _sum(self, W: Array) -> Array:
         """Σᵢ Wᵢ(xᵢ − x₀); `W` is modified."""
-        W[np.arange(len(W)), self.nearest] = (
-            0  # xᵢ = x₀; its large weight would cause rounding errors
-        )
-        return np.asarray(W @ self.sources.centered - W.sum(axis=1)[:, None] * self.base)
+        # Where xᵢ = x₀, the large weight would cause rounding errors.
+        W[namespace(W).arange(len(W)), self.nearest] = 0
+        return W @ self.sources.centered - W.sum(axis=1)[:, None] * self.base

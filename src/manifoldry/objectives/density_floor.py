@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import on_current_device
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.regression_kernels import (
@@ -24,6 +25,7 @@ from manifoldry.objectives.regression_pairs import (
     over_pairs,
     sum_over_pairs,
 )
+from manifoldry.util.arrays import as_array, like
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
 
@@ -83,6 +85,10 @@ class DensityFloor(Objective):
         as_kernel(self.kernel)
 
     @property
+    def any_namespace(self) -> bool:  # type: ignore[override]  # here it depends on the instance
+        return self.objective.any_namespace
+
+    @property
     def n(self) -> int:
         return self.objective.n
 
@@ -91,6 +97,7 @@ class DensityFloor(Objective):
         return self.objective.attraction
 
     def value(self, Y: Array) -> float:
+        Y = self._placed(Y)
         return self.objective.value(Y) + self._mean_penalty(Y)
 
     def sampled_value(self, Y: Array, rows: IntArray) -> float:
@@ -108,9 +115,11 @@ class DensityFloor(Objective):
         float
             The estimate.
         """
+        Y = self._placed(Y)
         return self.objective.sampled_value(Y, rows) + self._mean_penalty(Y, rows)
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
+        given, Y = as_array(Y), self._placed(Y)
         fraction, regression = self.weight / self.n, self._regression
         if regression is None:
             value, gradient = self.objective.value_and_gradient(Y)
@@ -119,7 +128,7 @@ class DensityFloor(Objective):
             own, penalty = self._sum(Y, regression.gradient_of_block, self._penalty)
             value, gradient = own.value / self.n, (own.terms / self.n).astype(Y.dtype, copy=False)
         G = gradient + (fraction * penalty.terms).astype(gradient.dtype)
-        return value + fraction * penalty.value, G
+        return value + fraction * penalty.value, like(G, given)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Return the diagonal curvature of the objective plus the Gauss-Newton one of the penalty.
@@ -134,8 +143,13 @@ class DensityFloor(Objective):
         array of shape (n, d)
             The curvature of every coordinate.
         """
+        given, Y = as_array(Y), self._placed(Y)
         own, (penalty,) = self.objective.diagonal_curvature(Y), self._sum(Y, self._curvature)
-        return np.asarray(own + (2 * self.weight / self.n * penalty.terms).astype(own.dtype))
+        return like(own + (2 * self.weight / self.n * penalty.terms).astype(own.dtype), given)
+
+    def _placed(self, Y: Array) -> Array:
+        """The embedding on the current device, if the objective allows it."""
+        return as_array(on_current_device(Y) if self.any_namespace else Y)
 
     @property
     def _regression(self) -> UKRObjective | None:
@@ -150,7 +164,7 @@ class DensityFloor(Objective):
         Y = centered_embedding(Y, self.n)
         reach = self.pairs.reach(self.kernel, *Y.shape)
         deficits = over_pairs(self._deficit, Y, reach=reach, rows=rows)
-        total = sum(float((deficit**2).sum()) for deficit in deficits)
+        total = float(sum((deficit**2).sum() for deficit in deficits))
         return self.weight / (self.n if rows is None else len(rows)) * total
 
     def _sum(self, Y: Array, *work: BlockWork) -> list[PairSum]:
@@ -165,7 +179,7 @@ class DensityFloor(Objective):
     def _penalty(self, Y: Array, block: PairBlock, weights: RegressionWeights) -> PairTerms:
         deficit = np.maximum(np.log(self.floor) - weights.log_kernel_sum, 0.0)
         C = 2 * deficit[:, None] * weights.negative_derivative
-        return gradient_terms(C, Y, block, value=float((deficit**2).sum()))
+        return gradient_terms(C, Y, block, value=(deficit**2).sum())
 
     def _curvature(self, Y: Array, block: PairBlock, weights: RegressionWeights) -> PairTerms:
         """Sum of squared derivatives of log ρⱼ over the points j of density below the floor."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import device_of, on_current_device
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.leave_one_out import (
@@ -30,6 +31,7 @@ from manifoldry.objectives.regression_pairs import (
     gradient_terms,
     sum_over_pairs,
 )
+from manifoldry.util.arrays import as_array, like
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
@@ -89,6 +91,8 @@ class UKRObjective(Objective):
     least_curvature: float = 1e-8
     pairs: RegressionPairs = DEFAULT_PAIRS
 
+    any_namespace = True
+
     def __post_init__(self) -> None:
         check_dense(self.X)
         as_kernel(self.kernel)
@@ -111,6 +115,19 @@ class UKRObjective(Objective):
         """Centered data, rotated to at most n dimensions."""
         return compress_features(centered_data(self.X))
 
+    def _data_near(self, Y: Array) -> Array:
+        """The data in the memory of the embedding."""
+        device = device_of(Y)
+        if device is None:
+            return self.data
+        if device.name not in self._copies:
+            self._copies[device.name] = device.array(self.data)
+        return self._copies[device.name]
+
+    @cached_property
+    def _copies(self) -> dict[str, Array]:
+        return {}
+
     @property
     def variance(self) -> float:
         """Mean squared distance of the data from their mean: E of a constant fit."""
@@ -131,10 +148,10 @@ class UKRObjective(Objective):
         """
         mean = np.asarray(self.X, dtype=np.float64).mean(axis=0)
         values, errors = self._fit(Y, self.X - mean)
-        return RegressionFit(values + mean, errors)
+        return RegressionFit(values + like(mean, values), errors)
 
     def value(self, Y: Array) -> float:
-        return float(self._fit(Y, self.data).errors.mean())
+        return self._mean_error(Y)
 
     def sampled_value(self, Y: Array, rows: IntArray) -> float:
         """Estimate E(Y) by the mean squared error of some points only.
@@ -151,11 +168,12 @@ class UKRObjective(Objective):
         float
             The estimate.
         """
-        return float(self._fit(Y, self.data, rows).errors.mean())
+        return self._mean_error(Y, rows)
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        sums = self._sum(Y, self.gradient_of_block)
-        return sums.value / self.n, (sums.terms / self.n).astype(Y.dtype, copy=False)
+        sums, given = self._sum(Y, self.gradient_of_block), as_array(Y)
+        G = (sums.terms / self.n).astype(given.dtype, copy=False)
+        return sums.value / self.n, like(G, given)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Return the diagonal of the Gauss-Newton matrix, 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖².
@@ -170,14 +188,18 @@ class UKRObjective(Objective):
         array of shape (n, d)
             The curvature of every coordinate.
         """
-        H = 2 / self.n * self._sum(Y, self._squared_derivatives).terms
+        H, given = 2 / self.n * self._sum(Y, self._squared_derivatives).terms, as_array(Y)
         mean = float(H.mean())
         least = self.least_curvature * mean if mean > 0 else 1.0
-        return np.maximum(H, least).astype(Y.dtype, copy=False)
+        return like(np.maximum(H, least).astype(given.dtype, copy=False), given)
 
     def _sum(self, Y: Array, work: BlockWork) -> PairSum:
-        kernel, Y = as_kernel(self.kernel), centered_embedding(Y, self.n)
+        kernel, Y = as_kernel(self.kernel), centered_embedding(on_current_device(Y), self.n)
         return sum_over_pairs(Y, kernel, [work], self.leave_one_out, self.pairs)[0]
+
+    def _mean_error(self, Y: Array, rows: IntArray | None = None) -> float:
+        Y = on_current_device(Y)
+        return float(self._fit(Y, self._data_near(Y), rows).errors.mean())
 
     def _fit(self, Y: Array, X: Array, rows: IntArray | None = None) -> RegressionFit:
         kernel = as_kernel(self.kernel)
@@ -202,20 +224,21 @@ class UKRObjective(Objective):
         PairTerms
             The residuals and the gradient.
         """
-        X = self.data[block.sources]
+        data = self._data_near(Y)
+        X = data[block.sources]
         F = weights.weights @ X
-        R = self.data[block.rows] - F
+        R = data[block.rows] - F
         C = R @ X.T  # becomes ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), in row j
         C -= (R * F).sum(axis=1)[:, None]
         C *= weights.negative_derivative
         C *= 2
-        return gradient_terms(C, Y, block, value=float((R**2).sum()))
+        return gradient_terms(C, Y, block, value=(R**2).sum())
 
     def _squared_derivatives(
         self, Y: Array, block: PairBlock, weights: RegressionWeights
     ) -> PairTerms:
         """Σⱼ‖∂fⱼ/∂yₙₗ‖² over the rows j of a block."""
-        X, at_rows, at_sources = self.data[block.sources], Y[block.rows], Y[block.sources]
+        X, at_rows, at_sources = self._data_near(Y)[block.sources], Y[block.rows], Y[block.sources]
         F, H = weights.weights @ X, np.empty_like(at_sources)
         Q = (X**2).sum(axis=1) - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
         for axis in range(Y.shape[1]):

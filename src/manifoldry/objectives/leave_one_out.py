@@ -1,13 +1,14 @@
 """Leave-one-out errors of the kernel regression of data on an embedding, and its best scale."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
 from scipy.optimize import minimize_scalar
 
+from manifoldry.device import device_of, on_current_device
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
@@ -20,6 +21,7 @@ from manifoldry.objectives.regression_pairs import (
     RegressionPairs,
     over_pairs,
 )
+from manifoldry.util.arrays import as_array, like
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 
@@ -83,8 +85,12 @@ def fit_kernel_regression(
     pairs: RegressionPairs = DEFAULT_PAIRS,
     rows: IntArray | None = None,
 ) -> RegressionFit:
-    """Kernel regression of the rows of `X` on the rows of `Y`, at some rows or at all."""
-    Y = centered_embedding(Y, len(X))
+    """Kernel regression of the rows of `X` on the rows of `Y`, at some rows or at all.
+
+    The result is where `Y` is.
+    """
+    given, Y = as_array(Y), centered_embedding(on_current_device(Y), len(X))
+    X = data_near(X, Y)
     reach = pairs.reach(kernel, *Y.shape)
 
     def average(block: PairBlock) -> tuple[IntArray, Array]:
@@ -93,8 +99,17 @@ def fit_kernel_regression(
     values = np.empty_like(X)
     for at, fitted in over_pairs(average, Y, leave_one_out, reach=reach, rows=rows):
         values[at] = fitted
-    values, targets = (values, X) if rows is None else (values[rows], X[rows])
-    return RegressionFit(values, ((targets - values) ** 2).sum(axis=1))
+    if rows is not None:
+        some = data_near(rows, Y)
+        values, X = values[some], X[some]
+    errors = ((X - values) ** 2).sum(axis=1)
+    return RegressionFit(like(values, given), like(errors, given))
+
+
+def data_near(X: Any, Y: Array) -> Any:
+    """The array `X` in the memory of the embedding `Y`, where it is copied once if it is large."""
+    device = device_of(Y)
+    return X if device is None else device.array(X)
 
 
 def best_regression_scale(
@@ -145,9 +160,10 @@ def minimize_over_scale(
     Y = Y - Y.mean(axis=0)
     if not Y.any():
         raise ValueError("all rows of Y coincide, so no scale is best; pass different positions")
+    placed = on_current_device(Y)
 
     def error(log_scale: float) -> float:
-        return value(np.exp(log_scale) * Y)
+        return value(np.exp(log_scale) * placed)
 
     grid = np.log(_scales(Y, n_scales))
     errors = np.full(n_scales, np.inf)

@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from manifoldry.device import device_of
 from manifoldry.objectives.pair_kernel import Kernel
+from manifoldry.util.arrays import namespace
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
@@ -348,7 +349,7 @@ def _part(
 
 def dot(A: Array, B: Array) -> Array:
     """Σⱼ AᵢⱼBᵢⱼ."""
-    return np.asarray(np.einsum("ij,ij->i", A, B))
+    return np.einsum("ij,ij->i", A, B)
 
 
 def squared_lengths(steps: list[Array]) -> Array:
@@ -362,7 +363,7 @@ def squared_lengths(steps: list[Array]) -> Array:
 def second_moments(W: Array, steps: list[Array]) -> Array:
     """Σⱼ Wᵢⱼ·δᵢⱼδᵢⱼᵀ, (n, d, d)."""
     d = len(steps)
-    M = np.empty((len(W), d, d))
+    M = namespace(W).empty((len(W), d, d))
     for i in range(d):
         weighted = W * steps[i]
         for j in range(i, d):
@@ -372,4 +373,4 @@ def second_moments(W: Array, steps: list[Array]) -> Array:
 
 def isotropic(a: Array, d: int) -> Array:
     """Multiples aᵢ of the identity, (n, d, d)."""
-    return np.asarray(a[:, None, None] * np.eye(d))
+    return a[:, None, None] * namespace(a).eye(d)

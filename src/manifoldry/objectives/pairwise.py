@@ -94,7 +94,7 @@ class NewPointTerms:
         with np.errstate(divide="ignore"):  # a weight of zero
             log_factor = np.log(self.strength) - log_scale
         return self.normalizer.row(
-            log_sum, affinity, self.n, self.normalizer_value, np.asarray(log_factor)
+            log_sum, affinity, self.n, self.normalizer_value, as_array(log_factor)
         )
 
     @property

@@ -7,13 +7,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.device import Device, current_device
-from manifoldry.device.base import KernelShape
+from manifoldry.device import Device, current_device, device_of
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.interpolated_sum import InterpolatedSum
-from manifoldry.objectives.kernel_shape import kernel_shape
 from manifoldry.objectives.pair_kernel import (
     MAX_COMPILED_DIMENSION,
     Kernel,
@@ -21,6 +19,8 @@ from manifoldry.objectives.pair_kernel import (
     kernel_constants,
 )
 from manifoldry.objectives.pair_sums import LogSums, log_sums, position_sums
+from manifoldry.objectives.positions_on_device import device_position_sums, placed_weights
+from manifoldry.util.arrays import like
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -109,12 +109,11 @@ class ExactPositionSums(PositionSums):
     reason: str = "exact"
 
     def at(self, Z: Array, weights: NewWeights = None, rows: IntArray | None = None) -> LogSums:
+        if (device := device_of(Z) or current_device()) is not None:
+            return self._on_device(device, Z, weights, rows)
         if isinstance(weights, FactoredWeights):
             return self._with_factors(Z, weights, np.arange(len(Z)) if rows is None else rows)
         nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
-        device, shape = current_device(), kernel_shape(self.kernel)
-        if device is not None and shape is not None and Z.shape[1] <= MAX_COMPILED_DIMENSION:
-            return self._on_device(device, shape, Z, nearest, weights, rows)
         constants = self._constants if len(Z) * len(self.Y) > self.compile_pairs else None
         if constants is not None:
             return self._compiled(constants, Z, nearest, weights, rows)
@@ -128,22 +127,14 @@ class ExactPositionSums(PositionSums):
         return LogSums(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _on_device(
-        self,
-        device: Device,
-        shape: KernelShape,
-        Z: Array,
-        nearest: Array,
-        weights: Array | None,
-        rows: IntArray | None,
+        self, device: Device, Z: Array, weights: NewWeights, rows: IntArray | None
     ) -> LogSums:
-        least = self.kernel.phi(nearest)
-        a = None if weights is None else device.array(weights)
-        if a is not None and rows is not None:
-            a = a[device.array(rows)]
-        parts = device.position_sums(
-            device.array(Z, keep=False), device.array(self.Y), device.array(least, keep=False), a, shape
-        )
-        return log_sums(*map(device.host, parts), least)
+        """Sums where `Z` is; nothing is copied if the points and the weights are there, too."""
+        places = device.array(Z, keep=False), device.array(self.Y)
+        weights = placed_weights(device, weights)
+        chosen = None if rows is None else device.array(rows, keep=False)
+        found = device_position_sums(device, self.kernel, *places, weights, chosen)
+        return LogSums(*(like(part, Z) for part in found))
 
     def _with_factors(self, Z: Array, weights: FactoredWeights, rows: IntArray) -> LogSums:
         """Sums with weights that are computed for some positions at a time."""

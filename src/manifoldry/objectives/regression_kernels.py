@@ -57,7 +57,8 @@ class RegressionKernel(ABC):
 
     def normalized_second_derivative(self, D: Array, log_kernel_sum: Array) -> Array:
         """κ″(d²)/Σκ(d²), given log Σκ."""
-        return np.asarray(self.second_derivative(D) / np.exp(log_kernel_sum)[:, None])
+        K: Array = self.second_derivative(D) / np.exp(log_kernel_sum)[:, None]
+        return K
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class GaussianRegressionKernel(RegressionKernel):
     name = "gaussian"
 
     def value(self, t: Array) -> Array:
-        return np.asarray(np.exp(-t))
+        return np.exp(-t)
 
     negative_derivative = second_derivative = value
 
@@ -84,7 +85,7 @@ class GaussianRegressionKernel(RegressionKernel):
         return RegressionWeights(K, K, np.log(total) - nearest)
 
     def normalized_second_derivative(self, D: Array, log_kernel_sum: Array) -> Array:
-        return np.asarray(np.exp(-D - log_kernel_sum[:, None]))
+        return np.exp(-D - log_kernel_sum[:, None])
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,13 @@ class StudentRegressionKernel(RegressionKernel):
     name = "student"
 
     def value(self, t: Array) -> Array:
-        return np.asarray(1 / (1 + t))
+        return 1 / (1 + t)
 
     def negative_derivative(self, t: Array) -> Array:
-        return np.asarray(1 / (1 + t) ** 2)
+        return 1 / (1 + t) ** 2
 
     def second_derivative(self, t: Array) -> Array:
-        return np.asarray(2 / ((1 + t) ** 2 * (1 + t)))
+        return 2 / ((1 + t) ** 2 * (1 + t))
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ class CompactRegressionKernel(RegressionKernel):
         tail = np.exp(np.log(self.tail) - D - log_kernel_sum[:, None])
         # With a point within distance one the sum is at least tail/e; otherwise κ″ is zero.
         total = np.exp(np.maximum(log_kernel_sum, np.log(self.tail) - 1))
-        return np.asarray(self.second_derivative(D) / total[:, None] + tail)
+        K: Array = self.second_derivative(D) / total[:, None] + tail
+        return K
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,10 @@ class QuarticKernel(CompactRegressionKernel):
     name = "quartic"
 
     def value(self, t: Array) -> Array:
-        return np.asarray(np.maximum(1 - t, 0.0) ** 2)
+        return np.maximum(1 - t, 0.0) ** 2
 
     def negative_derivative(self, t: Array) -> Array:
-        return np.asarray(2 * np.maximum(1 - t, 0.0))
+        return 2 * np.maximum(1 - t, 0.0)
 
     def second_derivative(self, t: Array) -> Array:
         return np.where(t < 1, 2.0, 0.0)
@@ -169,13 +171,13 @@ class TriweightKernel(CompactRegressionKernel):
 
     def value(self, t: Array) -> Array:
         left = np.maximum(1 - t, 0.0)
-        return np.asarray(left * left * left)  # numpy's third power is ten times slower
+        return left * left * left  # numpy's third power is ten times slower
 
     def negative_derivative(self, t: Array) -> Array:
-        return np.asarray(3 * np.maximum(1 - t, 0.0) ** 2)
+        return 3 * np.maximum(1 - t, 0.0) ** 2
 
     def second_derivative(self, t: Array) -> Array:
-        return np.asarray(6 * np.maximum(1 - t, 0.0))
+        return 6 * np.maximum(1 - t, 0.0)
 
 
 KERNELS: dict[str, RegressionKernel] = {
@@ -228,4 +230,4 @@ def compiled_constants(kernel: str | RegressionKernel) -> CompiledConstants | No
 def centered_embedding(Y: Array, n: int) -> Array:
     """Centered embedding in double precision."""
     Y = check_embedding(Y, n).astype(np.float64, copy=False)
-    return np.asarray(Y - Y.mean(axis=0))
+    return Y - Y.mean(axis=0)

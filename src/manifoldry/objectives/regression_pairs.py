@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from manifoldry.device import current_device, device_of
 from manifoldry.objectives.nearby_sources import NearbySources
 from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
+from manifoldry.objectives.regression_on_device import ALL_PAIRS_UP_TO, device_tiles
+from manifoldry.util.arrays import namespace
 from manifoldry.util.checks import check_below, check_count, check_positive
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray
@@ -108,6 +111,8 @@ class RegressionPairs:
             The reason, in words.
         """
         kernel = as_kernel(kernel)
+        if (device := current_device()) is not None and n <= ALL_PAIRS_UP_TO:
+            return f"all pairs, on {device.name}"
         if n <= self.exact_up_to:
             return f"all pairs: at most exact_up_to={self.exact_up_to} points"
         if n_components > self.max_components:
@@ -152,6 +157,10 @@ def over_pairs(
     If nearby points cannot be found, because `Y` is not finite or so large that squared distances
     overflow, the distances are NaN, and so are the results: a line search tries a shorter step.
     """
+    if (device := device_of(Y)) is not None:
+        for some, sources in device_tiles(device, Y, leave_one_out, reach, rows):
+            yield work(_pair_block(Y, some, sources, leave_one_out))
+        return
     targets = np.arange(len(Y)) if rows is None else rows
     tiles: list[tuple[IntArray, Callable[[], Rows]]]
     if np.isinf(reach):
@@ -186,10 +195,16 @@ def _squares_are_finite(Y: Array) -> bool:
 
 def _pair_block(Y: Array, rows: IntArray, sources: Rows, leave_one_out: bool) -> PairBlock:
     own = rows if isinstance(sources, slice) else np.searchsorted(sources, rows)
-    D = cdist(Y[rows], Y[sources], "sqeuclidean")
+    D = embedding_squares(Y[rows], Y[sources])
     if leave_one_out:
-        D[np.arange(len(D)), own] = np.inf
+        D[namespace(D).arange(len(D)), own] = np.inf
     return PairBlock(rows, sources, own, D)
+
+
+def embedding_squares(Y: Array, Z: Array) -> Array:
+    """Squared distances of all rows of `Y` and `Z`, by subtraction."""
+    device = device_of(Y)
+    return cdist(Y, Z, "sqeuclidean") if device is None else device.squared_distances(Y, Z)
 
 
 class PairTerms(NamedTuple):
@@ -198,14 +213,14 @@ class PairTerms(NamedTuple):
     sources: Rows
     terms: Array
     """Rows of the array at the sources, (n_sources, d); the others are zero."""
-    value: float = 0.0
+    value: Any = 0.0  # a number, on the device of the terms
 
 
 class PairSum:
     """Sum of contributions, in the order in which they are added."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.terms, self.value = np.zeros(shape), 0.0
+    def __init__(self, like: Array) -> None:
+        self.terms, self.value = np.zeros_like(like), 0.0
 
     def add(self, part: PairTerms) -> None:
         """Add the contribution of a block."""
@@ -235,7 +250,7 @@ def sum_over_pairs(
     leave_one_out, pairs
         As in :class:`UKRObjective`.
     """
-    sums = [PairSum(Y.shape) for _ in work]
+    sums = [PairSum(Y) for _ in work]
 
     def at(block: PairBlock) -> list[PairTerms]:
         weights = kernel.weights(block.D)
@@ -244,10 +259,12 @@ def sum_over_pairs(
     for parts in over_pairs(at, Y, leave_one_out, reach=pairs.reach(kernel, *Y.shape)):
         for total, part in zip(sums, parts, strict=True):
             total.add(part)
+    for total in sums:
+        total.value = float(total.value)  # once, since it waits for a device
     return sums
 
 
-def gradient_terms(C: Array, Y: Array, block: PairBlock, value: float) -> PairTerms:
+def gradient_terms(C: Array, Y: Array, block: PairBlock, value: Any) -> PairTerms:
     """Gradient of a function whose derivatives by the block's squared distances are `C`.
 
     With T the derivatives by all of them, the sum over blocks is 2·lap(T + Tᵀ)·Y.

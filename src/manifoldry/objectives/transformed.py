@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import device_of
 from manifoldry.objectives.base import Objective, check_embedding
+from manifoldry.util.arrays import double, namespace
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array
@@ -45,6 +47,10 @@ class Resized(Objective):
     @property
     def translation_invariant(self) -> bool:  # type: ignore[override]  # here it depends on the instance
         return self.objective.translation_invariant
+
+    @property
+    def any_namespace(self) -> bool:  # type: ignore[override]
+        return self.objective.any_namespace
 
     @property
     def n(self) -> int:
@@ -112,6 +118,10 @@ class Boxed(Objective):
         check_positive("half_width", self.half_width)
 
     @property
+    def any_namespace(self) -> bool:  # type: ignore[override]  # here it depends on the instance
+        return self.objective.any_namespace
+
+    @property
     def n(self) -> int:
         return self.objective.n
 
@@ -132,8 +142,8 @@ class Boxed(Objective):
         array of shape (n, d)
             The embedding.
         """
-        eta = np.asarray(self.half_width, dtype=Z.dtype)
-        return np.asarray(eta * np.sin(Z / eta))
+        eta = Z.dtype.type(self.half_width)
+        return eta * np.sin(Z / eta)
 
     def unconstrained(self, Y: Array) -> Array:
         """Return the variables Z of an embedding Y.
@@ -148,15 +158,15 @@ class Boxed(Objective):
         array of shape (n, d)
             The variables.
         """
-        eta = np.asarray(self.half_width, dtype=Y.dtype)
-        return np.asarray(eta * np.arcsin(np.clip(Y / eta, -self.start_within, self.start_within)))
+        eta = Y.dtype.type(self.half_width)
+        return eta * np.arcsin(np.clip(Y / eta, -self.start_within, self.start_within))
 
     def value(self, Y: Array) -> float:
         return self.objective.value(self.constrained(Y))
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         value, G = self.objective.value_and_gradient(self.constrained(Y))
-        return value, G * np.cos(Y / np.asarray(self.half_width, dtype=Y.dtype))
+        return value, G * np.cos(Y / Y.dtype.type(self.half_width))
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Return the diagonal curvature by the chain rule, h·cos² + max(−g·sin/η, 0).
@@ -171,7 +181,7 @@ class Boxed(Objective):
         array of shape (n, d)
             The curvature of every variable.
         """
-        eta, inside = np.asarray(self.half_width, dtype=Y.dtype), self.constrained(Y)
+        eta, inside = Y.dtype.type(self.half_width), self.constrained(Y)
         h, G = (
             self.objective.diagonal_curvature(inside),
             self.objective.value_and_gradient(inside)[1],
@@ -234,6 +244,10 @@ class Whitened(Objective):
             )
 
     @property
+    def any_namespace(self) -> bool:  # type: ignore[override]  # here it depends on the instance
+        return self.objective.any_namespace
+
+    @property
     def n(self) -> int:
         return self.objective.n
 
@@ -274,7 +288,8 @@ class Whitened(Objective):
 
     def retract(self, Y: Array, G: Array) -> tuple[Array, Array]:
         X, A = self._polar(Y)
-        return X, np.linalg.solve(A, G.T.astype(np.float64)).T.astype(X.dtype, copy=False)
+        solved = namespace(X).linalg.solve(A, G.T.astype(np.float64))
+        return X, solved.T.astype(X.dtype, copy=False)
 
     def tangent(self, Y: Array, G: Array) -> Array:
         """Return B·ξ at an embedding that satisfies the constraint.
@@ -291,9 +306,10 @@ class Whitened(Objective):
         array of shape (n, d)
             The gradient on the constraint set.
         """
-        Y, G = np.asarray(Y, dtype=np.float64), np.asarray(G, dtype=np.float64)
+        Y, G = double(Y), double(G)
         M = Y.T @ G
-        return np.asarray(G - self._normalized_mass * Y @ (M + M.T) / (2 * self.size**2))
+        T: Array = G - self._mass_near(Y) * Y @ (M + M.T) / (2 * self.size**2)
+        return T
 
     def diagonal_curvature(self, Y: Array) -> Array:
         return self.objective.diagonal_curvature(self.nearest(Y))
@@ -305,13 +321,27 @@ class Whitened(Objective):
         mass = mass / mass.max()  # so that the sum cannot overflow
         return (mass / mass.sum())[:, None]
 
+    def _mass_near(self, Y: Array) -> Array:
+        """The diagonal of B in the memory of the embedding."""
+        device = device_of(Y)
+        if device is None:
+            return self._normalized_mass
+        if device.name not in self._copies:
+            self._copies[device.name] = device.array(self._normalized_mass)
+        return self._copies[device.name]
+
+    @cached_property
+    def _copies(self) -> dict[str, Array]:
+        return {}
+
     def _polar(self, Z: Array) -> tuple[Array, Array]:
         """Nearest embedding and A = size·(ZᵀBZ)^{-1/2}, (d, d); NaN if ZᵀBZ is singular."""
         centered = check_embedding(Z, self.n).astype(np.float64, copy=False)
-        centered = centered - (self._normalized_mass * centered).sum(axis=0)
+        mass = self._mass_near(centered)
+        centered = centered - (mass * centered).sum(axis=0)
         unit = float(np.abs(centered).max()) or 1.0  # scaled so that squares do not overflow
         centered /= unit
-        variances, Q = np.linalg.eigh(centered.T @ (self._normalized_mass * centered))
+        variances, Q = namespace(centered).linalg.eigh(centered.T @ (mass * centered))
         flat = variances <= self.flat * variances[-1]
         A = (Q * (self.size / np.sqrt(np.where(flat, np.nan, variances)))) @ Q.T
         return (centered @ A).astype(Z.dtype, copy=False), A / unit
