@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from manifoldry.eigen.standard import orthonormal_basis
+from manifoldry.util.arrays import like, namespace, to_numpy
 from manifoldry.util.typing import Array
 
 BlockProduct = Callable[[Array], Array]  # of the operator with columns
@@ -49,34 +50,39 @@ def smallest_pairs(
 ) -> RitzBlock:
     """Return Ritz pairs of an operator, from the columns of `start`, which meet the constraints.
 
+    On a device, only small matrices are copied in a step.
+
     The iteration stops when the estimated relative error of the first value is at most `tol`, or
     after `max_iter` steps. If the preconditioner is the inverse of an operator that is at most the
     given one plus `shift` times the identity, the estimate is sharper.
     """
-    X = orthonormal_basis(start)
+    X, xp = orthonormal_basis(start), namespace(start)
     n, b = X.shape
     # Changes in the last step, vectors, new directions; and the products of the operator with them.
-    Z = np.zeros((n, 2, 3 * b))
+    Z = xp.zeros((n, 2, 3 * b))
     old, vectors, new = slice(2 * b), slice(b, 2 * b), slice(2 * b, 3 * b)
     Z[:, 0, vectors], Z[:, 1, vectors] = X, product(X)
     G = np.zeros((2, 3 * b, 3 * b))  # inner products of vectors, and with products
-    G[:, vectors, vectors] = np.moveaxis(np.tensordot(X, Z[:, :, vectors], (0, 0)), 1, 0)
+    products = to_numpy(xp.tensordot(X, Z[:, :, vectors], (0, 0)))
+    G[:, vectors, vectors] = np.moveaxis(products, 1, 0)
     values, C = _ritz_pairs(G, vectors, b)
     C = np.hstack([np.zeros_like(C), C])
     for iterations in range(max_iter + 1):
-        Z[:, :, old] = (Z.reshape(2 * n, 3 * b) @ C).reshape(n, 2, 2 * b)
+        Z[:, :, old] = (Z.reshape(2 * n, 3 * b) @ like(C, Z)).reshape(n, 2, 2 * b)
         G[:, old, old] = C.T @ G @ C
-        directions, residuals = precondition(Z[:, 1, vectors] - Z[:, 0, vectors] * values)
+        scaled = Z[:, 0, vectors] * like(values, Z)
+        directions, residuals = precondition(Z[:, 1, vectors] - scaled)
         dual = np.inf
         if shift is not None:
             growth = 1 + shift / max(float(values[0]), _TINY)
             dual = growth * float(residuals[:, 0] @ directions[:, 0])
-        residual = float(np.linalg.norm(residuals[:, 0]))
+        residual = float(xp.linalg.norm(residuals[:, 0]))
         error = _value_error(values, residual, dual)
         if error <= tol * values[0]:
             break
         Z[:, 0, new], Z[:, 1, new] = directions, product(directions)
-        G[:, new] = (directions.T @ Z.reshape(n, 6 * b)).reshape(b, 2, 3 * b).swapaxes(0, 1)
+        products = to_numpy(directions.T @ Z.reshape(n, 6 * b))
+        G[:, new] = products.reshape(b, 2, 3 * b).swapaxes(0, 1)
         G[:, old, new] = G[:, new, old].swapaxes(1, 2)
         values, C = _ritz_pairs(G, slice(b if iterations == 0 else 0, 3 * b), b)
         changes = C.copy()

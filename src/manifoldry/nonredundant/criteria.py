@@ -12,12 +12,14 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.affinity.gaussian import local_weights
+from manifoldry.device import Device, current_device
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.regression import PredictionErrors
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.excluded import excluding
 from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
 from manifoldry.nonredundant.minimizer import EnergyMinimizer
+from manifoldry.nonredundant.on_device import earlier_gradients
 from manifoldry.nonredundant.smoother import (
     KernelSmoother,
     resolve_smoother,
@@ -68,6 +70,11 @@ class GraphProblem:
     """Whether eigenvectors of the problem were found by products with the operator alone."""
     minimizer: EnergyMinimizer | None = None
     """Finds functions of least energy faster than eigensolvers, if the problem allows it."""
+
+    @property
+    def device(self) -> Device | None:
+        """The device that computes gradients, on which the minimizer needs them."""
+        return current_device() if self.minimizer is None else self.minimizer.device
 
     @cached_property
     def weights(self) -> sparse.csr_array:
@@ -164,13 +171,13 @@ class GradientCriterion(Criterion):
         spectrum = self._eigenvector(graph_problem, F, solve)
         f, errors = spectrum.vectors[:, 0], PredictionErrors(F)
         plain = Coordinate(spectrum, False, errors(f), "the next eigenvector")
-        earlier = EarlierGradients(graph_problem.weights, F)
+        earlier = earlier_gradients(graph_problem.weights, F, graph_problem.device)
         fraction = earlier.fraction(f)
         # The energy of the problem is that of gradients if its operator is the graph Laplacian.
         if plain.error >= MIN_ERROR and (not is_laplacian(problem) or fraction < self.new_fraction):
             known = fraction if is_laplacian(problem) else None
             return replace(self._accurate(plain, graph_problem, F, solve), earlier_fraction=known)
-        if dimensions_left(problem, quadratic(F)) < 1:
+        if dimensions_left(problem, quadratic(F[:1])) < 1:
             return self._accurate(plain, graph_problem, F, solve)
         found = list(self._with_growing_weights(graph_problem, F, solve, earlier, errors))
         if plain.error >= MIN_ERROR and fraction > self.branch_fraction:
@@ -213,21 +220,19 @@ class GradientCriterion(Criterion):
         self, graph_problem: GraphProblem, F: Array, solve: Solve, earlier: EarlierGradients
     ) -> Callable[[float], Spectrum]:
         """The function of the weight that finds the candidate."""
-        columns = quadratic(F / np.sqrt((F**2).mean(axis=0)))
+        scaled = F / np.sqrt((F**2).mean(axis=0))
         unit = self._unit(graph_problem, F, earlier, solve)
+        minimizer, products = graph_problem.minimizer, graph_problem.products_suffice
 
         def accurate(weight: float) -> Spectrum:
-            kept, products = (
-                constrained(graph_problem.problem, columns),
-                graph_problem.products_suffice,
-            )
+            kept = constrained(graph_problem.problem, quadratic(scaled))
             R = earlier.penalty if products else earlier.penalty_matrix
             growth = 1 + 2 * weight if products else np.inf  # as R ≤ 2 A
             return solve(penalized(kept, (weight * unit) * R, growth))
 
-        if graph_problem.minimizer is None:
+        if minimizer is None:
             return accurate
-        search = graph_problem.minimizer.orthogonal_to(columns)
+        search = minimizer.orthogonal_to(quadratic(minimizer.placed(scaled)))
 
         def fast(weight: float) -> Spectrum:
             return search.penalized(earlier.penalty_products, weight) or accurate(weight)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse.linalg import svds
 
+from manifoldry.nonredundant.dense import triangular_solution
+from manifoldry.util.arrays import like, namespace, to_numpy
 from manifoldry.util.typing import Array, IntArray
 
 # Factors that may leave out at least this fraction are computed in single precision, which takes a
@@ -27,7 +28,10 @@ _FEWEST_DRAWS = 256
 
 @dataclass(frozen=True, eq=False)
 class KernelFactor:
-    """K ≈ L Lᵀ for a Gaussian kernel K, with the residual diagonal."""
+    """K ≈ L Lᵀ for a Gaussian kernel K, with the residual diagonal.
+
+    On a device these are arrays of it, except the pivots.
+    """
 
     L: Array  # (n, m)
     pivots: IntArray  # (m,): points at whose columns K = L Lᵀ, in the order of the columns of L
@@ -39,7 +43,7 @@ class KernelFactor:
         """Kernel sums K diag(w) X, with the residual diagonal added to L Lᵀ."""
         weighted = (weights * values.T).T
         low = self.L @ (self.L.T @ weighted.astype(self.L.dtype))
-        return np.asarray(low.T.astype(np.float64) + self.residual * weighted.T).T
+        return (low.T.astype(np.float64) + self.residual * weighted.T).T
 
 
 def gaussian_kernel(Z: Array, centers: Array, dtype: type = np.float64) -> Array:
@@ -48,18 +52,24 @@ def gaussian_kernel(Z: Array, centers: Array, dtype: type = np.float64) -> Array
     Exponents are computed in double precision if points are so far away that the error in single
     precision could exceed about 1e-4.
     """
+    xp = namespace(Z)
     near, far = (-0.5 * (points**2).sum(axis=1) for points in (Z, centers))
-    single = min(near.min(initial=0.0), far.min(initial=0.0)) > -_SINGLE_EXPONENT
+    single = dtype is np.float64 or min(map(_least, (near, far))) > -_SINGLE_EXPONENT
     precision = dtype if single else np.float64
     # zᵀc − ‖z‖²/2 − ‖c‖²/2 as one matrix product
-    left: Array = np.column_stack([Z, near, np.ones(len(Z))]).astype(precision, copy=False)
-    right: Array = np.column_stack([centers, np.ones(len(centers)), far]).astype(
+    left: Array = xp.column_stack([Z, near, xp.ones(len(Z))]).astype(precision, copy=False)
+    right: Array = xp.column_stack([centers, xp.ones(len(centers)), far]).astype(
         precision, copy=False
     )
     exponents = left @ right.T
-    np.minimum(exponents, 0.0, out=exponents)
+    xp.minimum(exponents, 0.0, out=exponents)
     exponents = exponents.astype(dtype, copy=False)
-    return np.asarray(np.exp(exponents, out=exponents))
+    return xp.exp(exponents, out=exponents)
+
+
+def _least(values: Array) -> float:
+    """The smallest value, or zero if there is none."""
+    return float(values.min()) if len(values) else 0.0
 
 
 def kernel_factor(
@@ -76,15 +86,16 @@ def kernel_factor(
     probabilities proportional to their residual in the smoother, and those that other candidates of
     the block approximate well are dropped.
     """
-    n, rng = len(Z), np.random.default_rng(0)
+    n, rng, xp = len(Z), np.random.default_rng(0), namespace(Z)
     dtype = np.float32 if tol >= _SINGLE_FROM else np.float64
-    L, residual = np.empty((n, max_columns), dtype=dtype, order="F"), np.ones(n)
+    L, residual = xp.empty((n, max_columns), dtype=dtype, order="F"), xp.ones(n)
     pivots, m = np.empty(max_columns, dtype=np.intp), 0
-    total, checked_from = np.full(n, weights.sum()), 1.0
+    total, checked_from = xp.full(n, float(weights.sum())), 1.0
     while True:
         if m > _MANY_COLUMNS:
             tol = max(tol, tol_of_many)
-        share = weights * residual / total  # diagonal of what is left out of the smoother
+        # Diagonal of what is left out of the smoother; samples are drawn on the host.
+        share = to_numpy(weights * residual / total)
         left_out, draws = float(share.sum()), max(_FEWEST_DRAWS, m // 2)
         if m and left_out <= tol:  # the sum of all eigenvalues; without columns totals are unknown
             break
@@ -97,23 +108,31 @@ def kernel_factor(
             # One more block does not reduce it to a quarter.
             checked_from = (1.5 if left_out > 4 * tol else 1.0) * m
         candidates = np.unique(drawn[: max(_SMALLEST_BLOCK, m // 4)])
-        S = gaussian_kernel(Z[candidates], Z[candidates]) - (
-            L[candidates, :m] @ L[candidates, :m].T
-        )
-        S = (S + S.T) / 2
-        R, order, rank, _ = dpstrf(S, tol=max(_MIN_PIVOT * S.diagonal().max(), 1e-12))
-        rank = min(rank, room)
-        new, R = candidates[order[:rank] - 1], np.triu(R[:rank, :rank]).astype(dtype)
+        R, kept = _pivots(Z, L[:, :m], like(candidates, Z), room)
+        rank, pivots[m : m + len(kept)] = len(kept), candidates[kept]
+        new, R = like(candidates[kept], Z), like(R.astype(dtype), Z)
         C = gaussian_kernel(Z, Z[new], dtype) - L[:, :m] @ L[new, :m].T
-        columns = solve_triangular(R, C.T, trans="T", check_finite=False).T
-        L[:, m : m + rank], pivots[m : m + rank] = columns, new
-        explained = np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
-        residual = np.maximum(residual - explained, 0.0)
+        columns = triangular_solution(R, C.T, transposed=True).T
+        L[:, m : m + rank] = columns
+        explained = xp.einsum("ij,ij->i", columns, columns, dtype=np.float64)
+        residual = xp.maximum(residual - explained, 0.0)
         residual[new] = 0.0
         m += rank
         sums = L[:, :m] @ (L[:, :m].T @ weights.astype(dtype))
-        total = np.maximum(sums + residual * weights, weights)  # each point counts for itself
+        total = xp.maximum(sums + residual * weights, weights)  # each point counts for itself
     return KernelFactor(L[:, :m], pivots[:m], residual, left_out)
+
+
+def _pivots(Z: Array, L: Array, candidates: Array, room: int) -> tuple[Array, IntArray]:
+    """Factor of the residual kernel of some candidates, and their positions, in this order.
+
+    The small matrix is factorized on the host.
+    """
+    S = gaussian_kernel(Z[candidates], Z[candidates]) - L[candidates] @ L[candidates].T
+    S = to_numpy((S + S.T) / 2)
+    R, order, rank, _ = dpstrf(S, tol=max(_MIN_PIVOT * S.diagonal().max(), 1e-12))
+    rank = min(rank, room)
+    return np.triu(R[:rank, :rank]), order[:rank] - 1
 
 
 def _left_out(Z: Array, L: Array, residual: Array, drawn: IntArray, share: Array) -> float:
@@ -124,9 +143,12 @@ def _left_out(Z: Array, L: Array, residual: Array, drawn: IntArray, share: Array
     """
     half = len(drawn) // 2
     rows, columns = (np.unique(d, return_counts=True) for d in (drawn[:half], drawn[half:]))
-    i, j = rows[0], columns[0]
-    S = gaussian_kernel(Z[i], Z[j], L.dtype.type) - L[i] @ L[j].T
-    scaled = Draws(residual[i], rows[1]).scale[:, None] * S * Draws(residual[j], columns[1]).scale
+    i, j = like(rows[0], Z), like(columns[0], Z)
+    S = to_numpy(gaussian_kernel(Z[i], Z[j], L.dtype.type) - L[i] @ L[j].T)
+    left, right = (
+        Draws(to_numpy(residual[k]), counts).scale for k, (_, counts) in ((i, rows), (j, columns))
+    )
+    scaled = left[:, None] * S * right
     # No eigenvalue of the smoother exceeds one.
     estimate = float(share.sum()) * largest_singular_value(scaled)
     return min(1.0, max(estimate, float(share.max())))

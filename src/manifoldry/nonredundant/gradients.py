@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.nonredundant.penalty import PenaltyProducts, kernels
+from manifoldry.util.arrays import namespace
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import run_on_rows
 from manifoldry.util.typing import Array, IntArray
@@ -102,7 +103,7 @@ class EarlierGradients:
         """Root mean squared gradient of every coordinate, the unit of its differences."""
         edges = EdgeDifferences.of(self.W, self.F)
         size = (edges.weights[:, None] * edges.differences**2).sum(axis=0) / edges.degree.sum()
-        return _gradient_unit(size, self.F)
+        return gradient_unit(size, self.F)
 
     @cached_property
     def edges(self) -> EdgeDifferences:
@@ -224,18 +225,19 @@ class EarlierGradients:
         products = np.empty((n, q, q))
         run_on_rows(kernels().gradient_products, n, *self._graph, F, products)
         squares = np.einsum("i,ijj->j", self.degree, products) / self.degree.sum()
-        unit = _gradient_unit(squares, F)
+        unit = gradient_unit(squares, F)
         return F / unit, products / np.outer(unit, unit)
 
 
-def _gradient_unit(mean_squares: Array, F: Array) -> Array:
+def gradient_unit(mean_squares: Array, F: Array) -> Array:
     """Root mean squared gradients, which are at least those of rounding errors."""
+    xp = namespace(F)
     rounding = (_ROUNDING**2 * F**2).mean(axis=0)  # as of constants on components
-    return np.sqrt(np.maximum(mean_squares, rounding + _TINY))
+    return xp.sqrt(xp.maximum(mean_squares, rounding + _TINY))
 
 
 def quadratic(F: Array) -> Array:
     """The columns of `F`, their squares and their products."""
     q = F.shape[1]
     products = [F[:, j] * F[:, k] for j in range(q) for k in range(j, q)]
-    return np.column_stack([F, *products])
+    return namespace(F).column_stack([F, *products])

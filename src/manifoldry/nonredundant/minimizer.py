@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from manifoldry.device import Device
 from manifoldry.eigen import SpectralProblem, Spectrum, StandardProblem
 from manifoldry.eigen.cholesky import NotDefiniteError
 from manifoldry.eigen.inverse import ShiftedInverse
@@ -26,6 +27,7 @@ from manifoldry.nonredundant.block_iteration import (
     smallest_pairs,
 )
 from manifoldry.nonredundant.penalty import PenaltyProducts
+from manifoldry.util.arrays import like, namespace, on_cpu, to_numpy
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import power_of_two_scale
@@ -55,6 +57,8 @@ class EnergyMinimizer:
         Largest number of steps.
     shift : float
         Multiple of the identity, relative to the norm, that is added to what is factorized.
+    device : Device, optional
+        The device that computes; not if `factorize`.
     starts : dict
         The last vectors found without and with a penalty, with which the next search starts. Each
         search replaces them, although the object is frozen otherwise.
@@ -68,28 +72,34 @@ class EnergyMinimizer:
     block: int = 3
     max_iter: int = 300
     shift: float = 1e-9
+    device: Device | None = None
     starts: dict[str, Array] = field(default_factory=dict)
 
     def orthogonal_to(self, columns: Array) -> ConstrainedMinimizer:
         """The search among functions orthogonal to `columns` and the problem's constraints."""
-        Q = orthonormal_basis(self.root[:, None] * columns, beyond=self.standard.Q)
+        columns = self.root[:, None] * self.placed(columns)
+        Q = orthonormal_basis(columns, beyond=self.standard.Q)
         return ConstrainedMinimizer(self, Q)
 
     @cached_property
     def standard(self) -> StandardProblem:
         """The problem in standard form."""
-        return self.problem.standard()
+        return self.problem.standard(self.device)
 
     @cached_property
     def root(self) -> Array:
         """Square roots of the mass."""
         mass = self.problem.mass
-        return np.ones(self.problem.n) if mass is None else np.sqrt(mass)
+        return self.placed(np.ones(self.problem.n) if mass is None else np.sqrt(mass))
 
     @cached_property
     def diagonal(self) -> Array:
         """The diagonal of the operator."""
-        return np.asarray(self.problem.operator.diagonal())
+        return self.placed(np.asarray(self.problem.operator.diagonal()))
+
+    def placed(self, X: Array) -> Array:
+        """An array in the memory in which is computed."""
+        return X if self.device is None else self.device.array(X, keep=False)
 
     @cached_property
     def inverse(self) -> ShiftedInverse | None:
@@ -128,7 +138,8 @@ class ConstrainedMinimizer:
             return None
         # The first vector of the last penalized problem is a coordinate now.
         others = starts.get("penalized", found.vectors)[:, 1:]
-        starts.update(plain=found.vectors, penalized=np.hstack([found.vectors[:, :1], others]))
+        penalized = namespace(others).hstack([found.vectors[:, :1], others])
+        starts.update(plain=found.vectors, penalized=penalized)
         return self._spectrum(found, tol)
 
     def penalized(self, penalty: PenaltyProducts, weight: float) -> Spectrum | None:
@@ -147,7 +158,8 @@ class ConstrainedMinimizer:
     ) -> RitzBlock | None:
         """The smallest pairs, or None if a factorization fails."""
         minimizer = self.minimizer
-        random = minimizer.rng.standard_normal((minimizer.problem.n, minimizer.block))
+        shape = minimizer.problem.n, minimizer.block
+        random = minimizer.placed(minimizer.rng.standard_normal(shape))
         start = random if start is None else start + self.noise * random / np.sqrt(len(random))
         try:
             precondition = self._preconditioner(diagonal)
@@ -176,9 +188,10 @@ class ConstrainedMinimizer:
         if not found.energy_error <= tol:  # also if it is not a number
             return None
         g = self._project(found.vectors[:, :1])
+        f = g / namespace(g).linalg.norm(g) / self.minimizer.root[:, None]
         return Spectrum(
             values=found.values[:1].copy(),
-            vectors=fixed_signs(g / np.linalg.norm(g) / self.minimizer.root[:, None]),
+            vectors=fixed_signs(to_numpy(f)),
             residuals=np.array([found.residual]),
             gaps=np.array([found.gap]),
             next_value=float(found.values[1]),
@@ -218,13 +231,22 @@ def _precondition_by_diagonal(inverse: Array, Q: Array) -> Preconditioner:
 
     Products with Q are computed in single precision, which is enough for directions.
     """
-    unit = np.float64(power_of_two_scale(inverse))  # single precision has a small range
+    unit = np.float64(power_of_two_scale(to_numpy(inverse)))  # single precision has a small range
     inverse, Q = inverse[:, None], Q.astype(np.float32)
-    factor = cho_factor(Q.T @ ((inverse / unit).astype(np.float32) * Q), check_finite=False)
+    solve = _small_inverse(Q.T @ ((inverse / unit).astype(np.float32) * Q))
 
     def precondition(R: Array) -> tuple[Array, Array]:
         parts = Q.T @ (inverse * R).astype(np.float32)
-        R = R - (Q @ cho_solve(factor, parts, check_finite=False)) / unit
+        R = R - (Q @ solve(parts)) / unit
         return inverse * R, R
 
     return precondition
+
+
+def _small_inverse(S: Array) -> BlockProduct:
+    """The function that solves a definite system; on a device by a product with its inverse."""
+    factor = cho_factor(to_numpy(S), check_finite=False)
+    if on_cpu(S):
+        return partial(cho_solve, factor, check_finite=False)
+    inverse = like(cho_solve(factor, np.eye(len(S), dtype=S.dtype), check_finite=False), S)
+    return lambda parts: inverse @ parts

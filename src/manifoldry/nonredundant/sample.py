@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifoldry.nonredundant.factor import gaussian_kernel
+from manifoldry.util.arrays import like, to_numpy
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -39,7 +40,7 @@ def sampled_points(Z: Array, weights: Array, size: int | None = None) -> PointSa
     None means 40 times the trace (the number of functions above the cutoff is three to five times
     the trace), at least 4000.
     """
-    n, rng = len(Z), np.random.default_rng(0)
+    n, weights, rng = len(Z), to_numpy(weights), np.random.default_rng(0)
     if n <= (_SMALLEST_SAMPLE if size is None else size):
         return PointSample.all(n)
     shares = smoother_shares(Z, weights, rng)
@@ -64,6 +65,7 @@ def smoother_shares(Z: Array, weights: Array, rng: np.random.Generator) -> Array
         drawn = rng.choice(n, draws, p=p)
         represented = (weights[drawn] / (draws * p[drawn])).astype(np.float32)
         for block in row_blocks(n, 2 * draws):
-            totals[block] = gaussian_kernel(Z[block], Z[drawn], np.float32) @ represented
+            sums = gaussian_kernel(Z[block], Z[like(drawn, Z)], np.float32) @ like(represented, Z)
+            totals[block] = to_numpy(sums)
         totals = np.maximum(totals, weights)  # each point counts for itself
     return np.asarray(weights / totals)

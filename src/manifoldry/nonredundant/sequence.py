@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import current_device
 from manifoldry.eigen import (
     Auto,
+    ChebyshevSubspace,
     EigenSolver,
     Lanczos,
     ShiftInvertLanczos,
@@ -159,18 +161,23 @@ class SequentialSolver:
 
     def prepared(self, sequence: CoordinateSequence, rng: np.random.Generator) -> GraphProblem:
         """The problem with the fast way of solving it, which depends on the first coordinate."""
-        problem, solver = sequence.problem, sequence.coordinates[0].spectrum.solver
+        problem, first = sequence.problem, sequence.coordinates[0].spectrum
         if not (is_laplacian(problem) and problem.n > EarlierGradients.compiled_above):
             return sequence.graph_problem
-        products = solver == Lanczos.__name__
+        products, device = products_suffice(first), current_device()
         prepared = GraphProblem(problem, products_suffice=products)
-        if self.solver != "auto" or not (products or solver == ShiftInvertLanczos.__name__):
+        inverse = first.solver in (ShiftInvertLanczos.__name__, ChebyshevSubspace.__name__)
+        if self.solver != "auto" or not (products or inverse):
             return prepared
         A, bounds = problem.operator, problem.bounds
         is_weighted_graph = np.count_nonzero(A.data > 0) <= np.count_nonzero(A.diagonal() > 0)
         if bounds is None or bounds[0] < 0 or not is_weighted_graph:
             return prepared  # energies may be negative, or A is not a diagonal minus weights
-        return replace(prepared, minimizer=EnergyMinimizer(problem, rng, factorize=not products))
+        if device is not None and not products:
+            device.runs_on_host("the search for coordinates", "it uses a sparse factorization")
+            device = None
+        minimizer = EnergyMinimizer(problem, rng, factorize=not products, device=device)
+        return replace(prepared, minimizer=minimizer)
 
     def is_informative(self, sequence: CoordinateSequence, i: int) -> bool:
         """Whether coordinate i ≥ 1 is unpredictable, smooth and not negligible."""
@@ -192,6 +199,17 @@ class SequentialSolver:
         if roughness(sequence.graph_problem.weights, coordinate.f) > self.max_roughness:
             return "varies between neighbors like noise"
         return None
+
+
+def products_suffice(first: Spectrum, products: int = 40) -> bool:
+    """Whether gaps are so wide that few products with the operator find an eigenvector.
+
+    Lanczos' iteration is the first choice only if a probe of 40 products has shown that. On a
+    device there is no probe; about √(norm/λ) products reach an eigenvalue λ next to zero.
+    """
+    if first.solver == ChebyshevSubspace.__name__:
+        return bool(first.values[0] * products**2 >= first.norm)
+    return first.solver == Lanczos.__name__
 
 
 def without_constant(problem: SpectralProblem, rounding: float = 1e-10) -> SpectralProblem:

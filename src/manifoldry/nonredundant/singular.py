@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, eigh, qr, solve_triangular
+from scipy.linalg import eigh
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from manifoldry.nonredundant.dense import (
+    ascending_pairs,
+    orthonormal_range,
+    triangular_solution,
+    upper_factor,
+)
+from manifoldry.util.arrays import like, namespace, to_numpy
 from manifoldry.util.typing import Array
 
 
@@ -16,23 +23,23 @@ def singular_coefficients(
 ) -> tuple[Array, Array]:
     """Squares of the singular values of M above `cut` times the largest, and coefficients E.
 
+    Arguments and coefficients may be arrays of a device; the squares are on the host.
     M = A Xᵀ + diag(diagonal), restricted to the range of X, and X E are its right singular vectors,
     at most `most`. In single precision, for more than 300 columns of X, vectors may be missing:
     what remains of M without those found has singular values of up to 1.5 times the cutoff.
     """
-    G = X.T @ X
+    G, xp = X.T @ X, namespace(X)
     # Columns of unit length: rounding errors are then relative to each of them.
-    scale = 1 / np.sqrt(np.maximum(G.diagonal(), np.finfo(X.dtype).tiny))
+    scale = 1 / xp.sqrt(xp.maximum(G.diagonal(), np.finfo(X.dtype).tiny))
     R = _cholesky(scale[:, None] * G * scale)
     # Q = X diag(scale) R⁻¹ is orthonormal, and Xᵀ Q = diag(1/scale) Rᵀ.
-    Q = solve_triangular(R, (X * scale).T, trans=1, overwrite_b=True, check_finite=False)
+    Q = triangular_solution(R, (X * scale).T, transposed=True)
     Q *= diagonal.astype(X.dtype)
     Q += (R / scale) @ A.T
     H = Q @ Q.T
     squares, V = _leading_pairs(H, cut)
-    kept = squares > cut**2 * squares[0]
-    squares, V = squares[kept][:most], V[:, kept][:, :most]
-    return squares, scale[:, None] * solve_triangular(R, V, check_finite=False)
+    count = min(most, int((squares > cut**2 * squares[0]).sum()))
+    return squares[:count], scale[:, None] * triangular_solution(R, V[:, :count].copy())
 
 
 def _cholesky(G: Array) -> Array:
@@ -40,8 +47,7 @@ def _cholesky(G: Array) -> Array:
     ridge = 100 * float(np.finfo(G.dtype).eps)
     while True:
         try:
-            R, _ = cho_factor(G + G.dtype.type(ridge) * np.eye(len(G), dtype=G.dtype))
-            return np.triu(R)
+            return upper_factor(G + G.dtype.type(ridge) * namespace(G).eye(len(G), dtype=G.dtype))
         except np.linalg.LinAlgError:
             ridge *= 10
 
@@ -54,12 +60,16 @@ def _leading_pairs(H: Array, cut: float, *, small: int = 300) -> tuple[Array, Ar
     of at most 1.25·cut²·λ₁ outside, H has at most 2.25·cut²·λ₁ outside of the pairs above cut²·λ₁.
     """
     if len(H) > small and H.dtype == np.float32:
-        Q = qr(H[:, : len(H) // 2], mode="economic", check_finite=False)[0]
-        values, V = eigh(Q.T @ (H @ Q), check_finite=False)
+        Q = orthonormal_range(H[:, : len(H) // 2])
+        values, V = _on_host(*ascending_pairs(Q.T @ (H @ Q)))
         if _largest_outside(H, Q) <= 1.25 * cut**2 * values[-1]:
             return values[::-1], Q @ V[:, ::-1]
-    values, V = eigh(H, check_finite=False)
+    values, V = _on_host(*ascending_pairs(H))
     return values[::-1], V[:, ::-1]
+
+
+def _on_host(values: Array, vectors: Array) -> tuple[Array, Array]:
+    return to_numpy(values), vectors
 
 
 def _largest_outside(H: Array, Q: Array, *, block: int = 8, steps: int = 4) -> float:
@@ -68,10 +78,11 @@ def _largest_outside(H: Array, Q: Array, *, block: int = 8, steps: int = 4) -> f
     By block power iterations. It is a lower bound, and was within 10 % of the eigenvalue.
     """
     X = np.random.default_rng(0).standard_normal((len(H), block)).astype(H.dtype)
+    X = like(X, H)
     for _ in range(steps):
-        X = np.linalg.qr(X - Q @ (Q.T @ X))[0]
+        X = namespace(H).linalg.qr(X - Q @ (Q.T @ X))[0]
         HX = H @ X
-        largest = float(np.linalg.norm(X.T @ HX, 2))
+        largest = float(np.linalg.norm(to_numpy(X.T @ HX), 2))
         X = HX
     return largest
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import solve_triangular
 
+from manifoldry.device import Device, current_device, device_of
 from manifoldry.exceptions import ConvergenceWarning, warn
+from manifoldry.nonredundant.dense import triangular_solution
 from manifoldry.nonredundant.factor import KernelFactor, gaussian_kernel, kernel_factor
 from manifoldry.nonredundant.sample import PointSample, sampled_points
 from manifoldry.nonredundant.singular import (
@@ -23,6 +25,7 @@ from manifoldry.nonredundant.singular import (
     leading_of_sparse,
     singular_coefficients,
 )
+from manifoldry.util.arrays import like, namespace, to_numpy
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
 from manifoldry.util.memory import available_memory
 from manifoldry.util.typing import Array, Matrix
@@ -115,7 +118,7 @@ class KernelSmoother:
         array of shape (n,)
             The masses, or equal weights.
         """
-        return mass if self.point_weights == "mass" else np.ones(len(mass))
+        return mass if self.point_weights == "mass" else namespace(mass).ones(len(mass))
 
     def sample(self, Z: Array, weights: Array) -> PointSample:
         """Return the points from which a low-rank matrix is computed.
@@ -209,11 +212,16 @@ def smoother_functions(
     Σ B·function·f = 0 for all of them, P f is nearly zero.
 
     Up to `factor_from` points the n × n matrix is decomposed, whatever `tol` is.
+
+    With more points, on the current device if there is one; it then has the values.
     """
     smoother = smoother or KernelSmoother()
     n, q = F.shape
+    device = _device_for(smoother, n > factor_from)
+    if device is not None:
+        F, mass = device.array(np.ascontiguousarray(F)), device.array(mass, keep=False)
     w = smoother.weights(mass)
-    width = bandwidth * float(np.sqrt((w @ F**2).sum() / w.sum())) or 1.0
+    width = bandwidth * sqrt(float((w @ F**2).sum() / w.sum())) or 1.0
     Z = F / width
     points = _Points(Z, mass, smoother, cut, n if most is None else most)
     if smoother.n_neighbors is not None:
@@ -222,17 +230,38 @@ def smoother_functions(
     if tol > 0 and n > factor_from:
         columns = n // 2 if n <= smoother.exact_up_to else min(n, smoother.max_columns)
         sample = smoother.sample(Z, w)
-        rows = sample.rows
-        columns = _columns_in_memory(min(columns, len(rows)), len(rows), q, smoother)
+        rows = like(sample.rows, Z)
+        columns = _columns_in_memory(min(columns, len(rows)), len(rows), q, smoother, device)
         many = smoother.tolerance_of_many if n > smoother.exact_up_to else 0.0
-        represented = w[rows] * sample.counts
+        represented = w[rows] * like(sample.counts, Z)
         factor = kernel_factor(Z[rows], represented, tol, columns, tol_of_many=many)
         if factor.left_out <= tol or n > smoother.exact_up_to:
             _warn_if_inaccurate(factor, max(tol, many), q)
             return _from_factor(factor, sample, points)
     remedy = "pass smoother=KernelSmoother(tol=0.03)"
-    plan_matrix((n, n), 40, f"the smoother of {n} points as a matrix", remedy)
+    _plan((n, n), 40, f"the smoother of {n} points as a matrix", remedy, device)
     return _from_matrix(gaussian_kernel(Z, Z), points)
+
+
+def _device_for(smoother: KernelSmoother, many: bool) -> Device | None:
+    """The device that computes the functions; None for the CPU."""
+    device = current_device()
+    if device is None or not many:
+        return None
+    if smoother.n_neighbors is not None:
+        device.runs_on_host("the kernel smoother", "it is restricted to nearest neighbors")
+        return None
+    return device
+
+
+def _plan(
+    shape: tuple[int, int], bytes_per_entry: float, what: str, remedy: str, device: Device | None
+) -> None:
+    """Plan memory for a matrix where it will be."""
+    if device is None:
+        plan_matrix(shape, bytes_per_entry, what, remedy)
+    else:
+        device.plan(bytes_per_entry * shape[0] * shape[1], what, remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,11 +281,12 @@ class _Points:
     @property
     def root(self) -> Array:
         """Factor of the columns of P B^{-1/2}."""
-        return self.weights / np.sqrt(self.mass)
+        return self.weights / namespace(self.mass).sqrt(self.mass)
 
     def functions(self, V: Array, squares: Array) -> SmootherFunctions:
         """From the singular vectors of P B^{-1/2} and the squares of its singular values."""
-        return SmootherFunctions(V / np.sqrt(self.mass)[:, None], np.sqrt(squares))
+        root = namespace(self.mass).sqrt(self.mass)
+        return SmootherFunctions(like(V, root) / root[:, None], np.sqrt(squares))
 
 
 def _from_factor(factor: KernelFactor, sample: PointSample, points: _Points) -> SmootherFunctions:
@@ -264,29 +294,32 @@ def _from_factor(factor: KernelFactor, sample: PointSample, points: _Points) -> 
 
     The factor is that of the sampled points; the functions are evaluated at all points.
     """
-    rows, linear = sample.rows, points.smoother.linear
-    L, Z, w = factor.L, points.Z[rows], points.weights[rows] * sample.counts
+    xp, linear = namespace(points.Z), points.smoother.linear
+    rows, counts = like(sample.rows, points.Z), like(sample.counts, points.Z)
+    L, Z, w = factor.L, points.Z[rows], points.weights[rows] * counts
     constant, slope = _fit(lambda X: factor.smoothed(w, X), Z, linear)
-    represented = np.sqrt(sample.counts)[:, None]
-    A = _scaled_columns(L, represented * np.column_stack([constant, slope]))
-    terms = np.column_stack([np.ones(len(rows)), Z]) if linear else np.ones((len(rows), 1))
+    represented = xp.sqrt(counts)[:, None]
+    A = _scaled_columns(L, represented * xp.column_stack([constant, slope]))
+    terms = xp.column_stack([xp.ones(len(rows)), Z]) if linear else xp.ones((len(rows), 1))
     X = _scaled_columns(L, represented * points.root[rows, None] * terms)
     # What L Lᵀ lacks on the diagonal is known.
     own = constant + (slope * Z).sum(axis=1) if linear else constant
     diagonal = own * factor.residual * points.root[rows]
     squares, E = singular_coefficients(A, X, diagonal, points.cut, points.most)
     # L = K(points, pivots) R⁻¹, where R is upper triangular: Rᵀ are the rows of L at the pivots.
-    R, blocks = L[factor.pivots].T, np.split(E, terms.shape[1])
-    T = np.vstack([solve_triangular(R, block, check_finite=False) for block in blocks])
+    pivots = like(factor.pivots, Z)
+    R, blocks = L[pivots].T, xp.split(E, terms.shape[1])
+    T = xp.vstack([triangular_solution(R, block) for block in blocks])
     shape = (len(points.Z), len(squares))
     remedy = "compute fewer coordinates, or pass a larger bandwidth"
-    plan_matrix(shape, 24, f"the {shape[1]} functions that {shape[0]} points predict", remedy)
-    values = np.empty(shape, dtype=L.dtype)
+    what = f"the {shape[1]} functions that {shape[0]} points predict"
+    _plan(shape, 24, what, remedy, device_of(Z))
+    values = xp.empty(shape, dtype=L.dtype)
     for block in row_blocks(len(values), 2 * len(T)):
-        columns = gaussian_kernel(points.Z[block], Z[factor.pivots], L.dtype.type)
+        columns = gaussian_kernel(points.Z[block], Z[pivots], L.dtype.type)
         if linear:
-            columns = np.hstack([columns, _scaled_columns(columns, points.Z[block])])
-        np.matmul(columns, T, out=values[block])
+            columns = xp.hstack([columns, _scaled_columns(columns, points.Z[block])])
+        xp.matmul(columns, T, out=values[block])
     values *= (points.weights / points.mass).astype(L.dtype)[:, None]
     return SmootherFunctions(values, np.sqrt(squares))
 
@@ -296,7 +329,7 @@ def _scaled_columns(L: Array, scales: Array) -> Array:
     scales = scales.astype(L.dtype)
     if scales.shape[1] == 1:
         return scales * L
-    return np.hstack([s[:, None] * L for s in scales.T])
+    return namespace(L).hstack([s[:, None] * L for s in scales.T])
 
 
 def _from_matrix(K: Matrix, points: _Points) -> SmootherFunctions:
@@ -316,7 +349,7 @@ def _from_matrix(K: Matrix, points: _Points) -> SmootherFunctions:
     else:
         G = S.T @ S
         squares, V = leading_of_gram(
-            G.toarray() if sparse.issparse(G) else G, points.cut, points.most
+            G.toarray() if sparse.issparse(G) else to_numpy(G), points.cut, points.most
         )
     return points.functions(V, squares)
 
@@ -332,10 +365,12 @@ def _sparse_kernel(Z: Array, k: int) -> sparse.csr_array:
     return sparse.csr_array(sparse.vstack(blocks))
 
 
-def _columns_in_memory(columns: int, n: int, q: int, smoother: KernelSmoother) -> int:
+def _columns_in_memory(
+    columns: int, n: int, q: int, smoother: KernelSmoother, device: Device | None
+) -> int:
     """Number of columns, reduced to what fits into the free memory."""
     columns = columns // (q + 1) if smoother.linear else columns
-    free = available_memory()
+    free = available_memory() if device is None else device.free_memory
     if free is not None:
         columns = min(columns, int(free / (32 * n * (q + 1 if smoother.linear else 1))))
     return max(2, columns)
@@ -359,18 +394,18 @@ def _fit(
 
     `ridge` regularizes the local covariances; it is relative to the squared width of the kernel.
     """
-    n, q = Z.shape
-    total = smooth(np.ones(n))
+    (n, q), xp = Z.shape, namespace(Z)
+    total = smooth(xp.ones(n))
     if not linear:
-        return 1 / total, np.empty((n, 0))
+        return 1 / total, xp.empty((n, 0))
     first = smooth(Z)
     pairs = [(i, j) for i in range(q) for j in range(i, q)]
-    second = smooth(np.stack([Z[:, i] * Z[:, j] for i, j in pairs], axis=1))
+    second = smooth(xp.stack([Z[:, i] * Z[:, j] for i, j in pairs], axis=1))
     mean = first / total[:, None]
-    cov = np.empty((n, q, q))
+    cov = xp.empty((n, q, q))
     for column, (i, j) in enumerate(pairs):
         cov[:, i, j] = cov[:, j, i] = second[:, column] / total - mean[:, i] * mean[:, j]
     # The fit at z_j weighs z_k by 1 + (z_j − mean)ᵀ cov⁻¹ (z_k − mean), over the total.
-    cov[:, np.arange(q), np.arange(q)] += ridge
-    slope = np.linalg.solve(cov, (Z - mean)[:, :, None])[:, :, 0]
+    cov += ridge * xp.eye(q)
+    slope = xp.linalg.solve(cov, (Z - mean)[:, :, None])[:, :, 0]
     return (1 - (slope * mean).sum(axis=1)) / total, slope / total[:, None]
