@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: demo test test-slow test-anndata test-browser test-notebook frontend lint types package papers docs docs-fast docs-versions linkcheck \
+.PHONY: demo test test-slow test-gpu test-anndata test-browser test-notebook frontend lint types package papers docs docs-fast docs-versions linkcheck \
   pictures bench bench-quick bench-check clean
 
 demo: $(READY)
@@ -42,6 +42,19 @@ endef
 
 $(ANNDATA)/.ready: $(READY)
 	$(call with_extra,test-anndata)
+
+# On a machine with an NVIDIA GPU; where there is none, this fails. CUDA is the extra for its driver.
+# With PY=python3 the tests run in that environment, which has the packages, and nothing is installed.
+CUDA ?= cuda13
+GPU  := .venv-gpu
+PY   ?= $(GPU)/bin/python
+
+test-gpu: $(if $(filter $(GPU)/%,$(PY)),$(GPU)/.ready)
+	PYTHONDONTWRITEBYTECODE= PYTHONPATH=src MANIFOLDRY_NEED_GPU=1 $(PY) -m pytest -m "not slow" \
+	  -k "not emulated" tests/device tests/contract/test_devices.py $(ARGS)
+
+$(GPU)/.ready: $(READY)
+	$(call with_extra,$(CUDA))
 
 # The explorer in a browser: the Chromium of the system, such as Debian's package chromium.
 BROWSER := .venv-browser

@@ -155,7 +155,7 @@ class Device(ABC):
         """Return an array as one of numpy."""
         return self.adopt(array).get() if device_of(array) is self else np.asarray(array)
 
-    def adopt(self, array: Any) -> Array:
+    def adopt(self, array: Any) -> Any:
         """Return an array of another library in the memory of this device as one of `xp`.
 
         It is not copied.

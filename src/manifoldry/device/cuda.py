@@ -153,7 +153,7 @@ class CudaDevice(Device):
             finally:
                 self.xp.get_default_memory_pool().free_all_blocks()
 
-    def adopt(self, array: Any) -> Array:
+    def adopt(self, array: Any) -> Any:
         if isinstance(array, self.xp.ndarray):
             return array
         detached = array.detach() if hasattr(array, "detach") else array  # of PyTorch's gradients

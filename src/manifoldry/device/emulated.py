@@ -161,7 +161,7 @@ class EmulatedDevice(Device):
         COPIES["to device"] += host.size > 1
         return self._own(np.array(host))
 
-    def _own(self, array: Array) -> Any:
+    def _own(self, array: Any) -> Any:
         own = np.asarray(array).view(EmulatedArray)
         own.device_ = self
         return own
@@ -280,13 +280,13 @@ class EmulatedDevice(Device):
         steps = Z[:, None] - Y
         base, K = _kernel((steps**2).sum(axis=2), shape)
         K = (K if weights is None else K * weights) * np.exp(least)[:, None]
-        rate, power = (1.0, 1.0) if shape.power is None else (shape.rate, shape.power)
+        rate, power = shape.rate or 1.0, shape.power or 1.0
         first = rate * power * K / base  # −dκ/dD
         second = first * (1.0 if shape.power is None else rate * (power + 1) / base)
         gradient = -2 * np.einsum("ij,ijc->ic", first, steps)
         hessian = 4 * np.einsum("ij,ijc,ije->ice", second, steps, steps)
         hessian -= 2 * first.sum(axis=1)[:, None, None] * np.eye(Z.shape[1])
-        return tuple(map(self._own, (K.sum(axis=1), gradient, hessian)))  # type: ignore[return-value]
+        return tuple(map(self._own, (K.sum(axis=1), gradient, hessian)))
 
     def squared_distances(self, X: Array, Y: Array) -> Array:
         from scipy.spatial.distance import cdist

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.dimension.consensus import Consensus
 from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.local_pca import local_pca
@@ -32,6 +33,7 @@ _METHODS: dict[str, Callable[..., Dimension]] = {
 _RANDOMIZED = ("two_nn", "correlation_dimension", "diffusion_slope", "residual_variance_elbow")
 
 
+@on_device_of_arguments
 def estimate_dimension(
     X: Any,
     *,

@@ -11,6 +11,7 @@ from manifoldry.base.dominant_points import (
     dominated_coordinates,
     takes_n_neighbors,
 )
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.extension.far_rows import FAR, differ
 from manifoldry.metrics.coranking import CoRanking, RankComparison, compare_ranks
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
@@ -203,6 +204,7 @@ class Assessment:
         return values
 
 
+@on_device_of_arguments
 @shared_docs
 def assess(
     X: Any,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.assess import label_metrics, metrics_of
 from manifoldry.metrics.coranking import CoRanking, compare_ranks
 from manifoldry.metrics.distortion import distortion_of
@@ -160,6 +161,7 @@ class Comparison:
         return {name for name, value in values.items() if isclose(value, best, abs_tol=1e-12)}
 
 
+@on_device_of_arguments
 @shared_docs
 def compare(
     X: Any,

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.resources import resources
 from manifoldry.base.score import reconstruction_errors
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.regressor import RegressorExtension
@@ -17,6 +18,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data
 
 
+@on_device_of_arguments
 def reconstruction(estimator: Any, X: Any) -> Estimate:
     """R² of the reconstruction of data from their embedding, with its confidence interval.
 
@@ -129,6 +131,7 @@ class KernelLoss:
         return lost[0] if lost else len(self.variance_ratios)
 
 
+@on_device_of_arguments
 def kernel_loss(
     estimator: Any, X: Any, *, max_rows: int = 2000, random_state: RandomState = None
 ) -> KernelLoss:

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.pair import read_embedding
 from manifoldry.util.checks import check_option
 from manifoldry.util.estimate import Estimate
@@ -225,6 +226,7 @@ class Procrustes:
     alignment: Alignment
 
 
+@on_device_of_arguments
 def procrustes(embedding: Any, target: Any, transformation: str = "similarity") -> Procrustes:
     """Align an embedding with another one of the same points by least squares.
 

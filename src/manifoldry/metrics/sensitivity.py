@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.metrics.procrustes import (
     ALIGNMENTS,
     distances,
@@ -85,6 +86,7 @@ class Sensitivity:
     failures: tuple[str, ...] = field(repr=False)
 
 
+@on_device_of_arguments
 def sensitivity(
     estimator: Any,
     X: Any,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.base.dominant_points import DominatedCoordinate, dominated_coordinates
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.procrustes import (
     ALIGNMENTS,
@@ -137,6 +138,7 @@ class Stability:
         )
 
 
+@on_device_of_arguments
 def stability(
     estimator: Any,
     X: Any,

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.extension.regression import coordinate_unpredictability
 from manifoldry.metrics.pair import read_embedding
 from manifoldry.util.typing import Array
 
 
+@on_device_of_arguments
 def unpredictability(embedding: Any) -> Array:
     """Relative error of predicting each coordinate from those before it.
 

@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from manifoldry.device import current_device
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.neighbors.base import Edges, NeighborIndex, compress, without
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.components_on_device import LEAST_ON_DEVICE, edge_rows, joined_labels
@@ -121,6 +122,7 @@ class NeighborGraph:
             raise ValueError(f"n_neighbors={self.n_neighbors} must be less than {n}")
 
     @classmethod
+    @on_device_of_arguments
     def build(
         cls,
         X: Any,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.exceptions import ShortCircuitWarning, warn
 from manifoldry.neighbors.crossings import CrossingSearch, edge_groups
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
@@ -91,6 +92,7 @@ class ShortCircuitOptions:
 DEFAULT_OPTIONS = ShortCircuitOptions()
 
 
+@on_device_of_arguments
 def find_short_circuits(
     X: Any,
     n_neighbors: int | None = None,

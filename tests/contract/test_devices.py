@@ -1,0 +1,300 @@
+"""Every estimator on a device: the same results as on the CPU, and arrays that are there."""
+
+import os
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import manifoldry as mf
+from manifoldry import metrics
+from manifoldry.device import current_device, resolve_device, using_device
+from manifoldry.device.emulated import COPIES, EmulatedArray, EmulatedDevice
+from manifoldry.exceptions import ManifoldryWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def cuda():
+    """The first GPU; the test is skipped if there is none, unless one is required."""
+    try:
+        return resolve_device("cuda")
+    except RuntimeError as error:
+        if os.environ.get("MANIFOLDRY_NEED_GPU"):
+            raise
+        pytest.skip(f"no GPU: {error}")
+
+
+@pytest.fixture(params=["emulated", "cuda"])
+def device(request):
+    return EmulatedDevice() if request.param == "emulated" else cuda()
+
+
+@pytest.fixture
+def emulated():
+    return EmulatedDevice()
+
+
+def on_device(method, device):
+    return method.make(device=device)
+
+
+def tolerance(method, device):
+    """Eigenvectors and emulated searches differ by rounding, searches on a GPU by single precision.
+
+    A search multiplies the difference at every step.
+    """
+    if method.iterative and device.name != "emulated":
+        return 0.02
+    return max(1e-5, 100 * method.reproducibility)
+
+
+class Uploads(EmulatedDevice):
+    """Remembers the shapes of what is copied to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = []
+
+    def _upload(self, host):
+        self.shapes.append(host.shape)
+        return super()._upload(host)
+
+
+class TestResults:
+    @pytest.mark.once_per_class
+    def test_those_of_the_cpu(self, method, device, fitted, X, X_new, same_up_to_sign):
+        reference, tol = fitted(method), tolerance(method, device)
+        model = on_device(method, device).fit(method.input(X))
+        assert type(model.embedding_) is np.ndarray
+        same_up_to_sign(model.embedding_, reference.embedding_, tol)
+        new = method.between(X_new, X)
+        Z, expected = model.transform(new), reference.transform(new)
+        same_up_to_sign(Z, expected, 10 * tol)
+        if reference.inverse_ is not None:
+            back = model.inverse_transform(Z)
+            size = np.abs(X).max()
+            assert np.abs(back - reference.inverse_transform(expected)).max() < 100 * tol * size
+
+    @pytest.mark.representatives
+    def test_the_same_bits_every_time(self, method, device, X):
+        first, second = (on_device(method, device).fit(method.input(X)) for _ in range(2))
+        np.testing.assert_array_equal(first.embedding_, second.embedding_)
+
+    @pytest.mark.representatives
+    def test_concurrent_fits_on_one_device(self, method, device, X):
+        alone = on_device(method, device).fit(method.input(X)).embedding_
+        with ThreadPoolExecutor(4) as pool:
+            models = pool.map(lambda _: on_device(method, device).fit(method.input(X)), range(4))
+            for model in models:
+                np.testing.assert_array_equal(model.embedding_, alone)
+        assert current_device() is None
+
+
+class TestParameter:
+    def test_clone_and_pickle(self, method, emulated, X):
+        model = on_device(method, emulated)
+        copy = clone(model)
+        assert all(m.get_params() for m in (model, copy))
+        inner = getattr(copy, "estimator", copy)
+        assert inner.device is emulated
+        loaded = pickle.loads(pickle.dumps(model))
+        assert isinstance(getattr(loaded, "estimator", loaded).device, EmulatedDevice)
+
+    def test_by_name_without_a_gpu(self, method):
+        """A model with device="cuda" is made, cloned and pickled anywhere; fit needs the GPU."""
+        model = pickle.loads(pickle.dumps(clone(on_device(method, "cuda"))))
+        assert getattr(model, "estimator", model).device == "cuda"
+        assert "device='cuda'" in repr(model)
+
+    def test_a_failed_fit_leaves_the_context(self, method, emulated, X):
+        bad = np.array(method.input(X))
+        bad[3] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            on_device(method, emulated).fit(bad)
+        assert current_device() is None
+        assert not hasattr(on_device(method, emulated), "embedding_")
+
+    def test_names_that_are_none(self):
+        for name in ("tpu", "cuda:", "cuda:x", "gpu", 0):
+            with pytest.raises(ValueError, match=r"must be 'cpu', 'cuda', or 'cuda:N'"):
+                mf.PCA(device=name).fit(np.eye(4))
+
+    def test_the_cpu_inside_a_context(self, emulated, X):
+        COPIES.clear()
+        with using_device(emulated):
+            mf.LaplacianEigenmaps(device="cpu").fit(X)
+            assert not COPIES
+            inside = mf.LaplacianEigenmaps().fit(X)
+        assert COPIES
+        assert inside.neighbor_search_.endswith("on emulated")
+
+    def test_the_device_of_a_wrapped_estimator(self, emulated, X):
+        base = mf.LaplacianEigenmaps(device=emulated)
+        for model in (mf.NonRedundant(base), mf.ConformalInverse(base), mf.FromDensity(base)):
+            COPIES.clear()
+            model.fit(X)
+            assert COPIES["to device"]
+
+    def test_a_missing_gpu_is_named_with_the_remedy(self, X):
+        with pytest.raises(RuntimeError, match=r"device='cuda.*set_params\(device=None\)"):
+            mf.PCA(device="cuda:99").fit(X)
+
+    def test_model_files_have_its_name(self, emulated, X, tmp_path):
+        model = mf.LaplacianEigenmaps(device=emulated).fit(X)
+        loaded = mf.load(mf.save(model, tmp_path / "map.model"))
+        assert loaded.device == "emulated"
+        with pytest.raises(ValueError, match="device='emulated' must be"):
+            loaded.transform(X)
+        np.testing.assert_array_equal(loaded.set_params(device=None).transform(X), model.embedding_)
+
+    def test_models_of_earlier_versions_have_the_default(self, X):
+        model = mf.LaplacianEigenmaps().fit(X)
+        del model.device
+        assert pickle.loads(pickle.dumps(model)).get_params()["device"] is None
+
+
+class TestWarnings:
+    @pytest.mark.parametrize(
+        "make", [mf.MVU, mf.ConformalEigenmaps, mf.ManifoldParzen], ids=lambda c: c.__name__
+    )
+    def test_what_runs_on_the_cpu_is_said_once(self, make, emulated, X):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            make(device=emulated).fit(X)
+        said = [str(each.message) for each in seen if "runs on the CPU" in str(each.message)]
+        assert len(said) == 1, said
+        assert said[0].startswith(f"{make.__name__.replace('MVU', 'MaximumVarianceUnfolding')} ")
+
+    def test_also_of_estimators_without_the_parameter(self, emulated, X):
+        with using_device(emulated):
+            for model in (mf.MixtureOfFactorAnalyzers(), mf.LieTransform(n_generators=1)):
+                Y, upper = X[:, :3], 0.1 * np.triu(np.ones((3, 3)), 1)
+                turned = Y @ (np.eye(3) + upper - upper.T)
+                with pytest.warns(ManifoldryWarning, match="runs on the CPU, not on emulated"):
+                    model.fit(Y, turned)
+
+
+class TestMemory:
+    def test_a_plan_that_does_not_fit(self, X):
+        small = EmulatedDevice(free_memory=100)
+        with using_device(small), pytest.raises(MemoryError, match="fewer rows") as raised:
+            small.plan(200, "a matrix", "pass fewer rows")
+        assert "emulated" in str(raised.value)
+
+    def test_an_allocation_that_fails(self, X):
+        class Full(EmulatedDevice):
+            def _upload(self, host):
+                raise MemoryError("cannot allocate 8 bytes")
+
+            def lacks_memory(self, error):
+                return type(error) is MemoryError
+
+        with pytest.raises(MemoryError, match=r"16\.0 GiB that are free.*device='cpu'"):
+            mf.LaplacianEigenmaps(device=Full()).fit(X)
+        assert current_device() is None
+
+
+class TestArraysOnADevice:
+    @pytest.mark.representatives
+    def test_results_are_of_the_same_kind(self, method, device, fitted, X, X_new, same_up_to_sign):
+        there = device.array(method.input(X))
+        model = method.make().fit(there)
+        assert type(model.embedding_) is np.ndarray
+        same_up_to_sign(model.embedding_, fitted(method).embedding_, tolerance(method, device))
+        Z = model.transform(device.array(method.between(X_new, X)))
+        assert device.owns(Z)
+        if model.inverse_ is not None:
+            assert device.owns(model.inverse_transform(Z))
+        pickle.loads(pickle.dumps(model)).transform(method.between(X_new, X))
+        assert current_device() is None
+
+    def test_all_methods_of_an_estimator(self, device, X):
+        there = device.array(X.astype(np.float32))
+        model = mf.LaplacianEigenmaps().fit(there)
+        assert model.embedding_.dtype == np.float32
+        Y = mf.LaplacianEigenmaps().fit_transform(there)
+        assert device.owns(Y)
+        assert device.owns(model.novelty(there))
+        Z, distances = model.transform(there, return_distance=True)
+        assert device.owns(Z)
+        assert device.owns(distances)
+        assert isinstance(model.score(there), float)
+        assert model.extension_error(there) < 1e-3
+        assert device.owns(mf.SpectralClustering(3).fit(there).predict(there))
+        assert device.owns(mf.NonRedundant().fit_transform(there))
+        conformal = mf.ConformalInverse().fit(there)
+        assert all(map(device.owns, conformal.inverse_with_radius(conformal.transform(there))))
+
+    def test_they_are_not_copied_back(self, X):
+        device = Uploads()
+        wide = np.random.default_rng(0).normal(size=(300, 300))
+        there = device.array(wide)
+        device.shapes.clear()
+        mf.LaplacianEigenmaps().fit(there)
+        assert (300, 300) not in device.shapes
+
+    def test_the_model_has_a_copy(self, emulated, X):
+        there = emulated.array(X)
+        model = mf.LaplacianEigenmaps().fit(there)
+        before = model.transform(X + 0.01)
+        there[:] = 0
+        np.testing.assert_array_equal(model.transform(X + 0.01), before)
+
+    def test_data_frames_are_made_of_arrays_of_numpy(self, device, X):
+        model = mf.LaplacianEigenmaps().set_output(transform="pandas").fit(device.array(X))
+        assert model.transform(device.array(X)).shape == (60, 2)
+
+    def test_another_device_is_an_error(self, emulated, X):
+        there = emulated.array(X)
+        with pytest.raises(ValueError, match="the array is on emulated, but device='emulated'"):
+            mf.PCA(device=EmulatedDevice()).fit(there)
+        with using_device(EmulatedDevice()), pytest.raises(ValueError, match="is on emulated"):
+            mf.PCA().fit(there)
+        with pytest.raises(ValueError, match="arrays are on emulated and on emulated"):
+            metrics.trustworthiness(there, EmulatedDevice().array(X[:, :2]))
+
+    def test_the_cpu_takes_them_too(self, emulated, X):
+        model = mf.LaplacianEigenmaps(device="cpu").fit(emulated.array(X))
+        assert not model.neighbor_search_.endswith("on emulated")
+        assert isinstance(model.transform(emulated.array(X)), EmulatedArray)
+
+    def test_functions(self, device, X):
+        there, Y = device.array(X), mf.PCA(2).fit_transform(X)
+        embedded, labels = device.array(Y), np.arange(60) % 3
+        for measure in (metrics.trustworthiness, metrics.continuity, metrics.stress):
+            assert measure(there, embedded) == pytest.approx(measure(X, Y), abs=1e-6)
+        found, expected = mf.assess(there, embedded, labels), mf.assess(X, Y, labels)
+        assert found.metrics.keys() == expected.metrics.keys()
+        for name, value in expected.metrics.items():
+            assert found.metrics[name] == pytest.approx(value, abs=1e-5), name
+        maps = {"map": embedded, "LE": mf.LaplacianEigenmaps()}
+        assert set(mf.compare(there, maps).metrics) == {"map", "LE"}
+        assert metrics.procrustes(embedded, Y).error == pytest.approx(0, abs=1e-7)
+        assert mf.estimate_dimension(there).dimension == mf.estimate_dimension(X).dimension
+        graph, reference = mf.NeighborGraph.build(there, 8), mf.NeighborGraph.build(X, 8)
+        assert graph.search.endswith(f"on {device.name}")
+        np.testing.assert_array_equal(graph.indices, reference.indices)
+
+    def test_other_readers_download_them(self, emulated, X):
+        model = mf.ElasticEmbedding(init=emulated.array(X[:, :2]), max_iter=3).fit(X)
+        assert model.embedding_.shape == (60, 2)
+
+    def test_pytorch(self, X, X_new):
+        torch, device = pytest.importorskip("torch"), cuda()
+        there = torch.tensor(X, device="cuda")
+        model = mf.LaplacianEigenmaps().fit(there)
+        Z = model.transform(torch.tensor(X_new, device="cuda", requires_grad=True))
+        assert isinstance(Z, torch.Tensor)
+        assert Z.device == there.device
+        reference = mf.LaplacianEigenmaps(device=device).fit(X).transform(X_new)
+        np.testing.assert_allclose(Z.cpu().numpy(), reference, rtol=1e-9)
+        assert metrics.trustworthiness(there, Z[:0].new_tensor(X[:, :2])) > 0.5
+
+    def test_pytorch_on_the_cpu(self, X):
+        torch = pytest.importorskip("torch")
+        model = mf.LaplacianEigenmaps().fit(torch.tensor(X))
+        assert isinstance(model.transform(torch.tensor(X)), np.ndarray)
