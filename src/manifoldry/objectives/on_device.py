@@ -105,7 +105,7 @@ def is_symmetric(device: Device, W: sparse.csr_array) -> bool:
     return bool((same & (rows.indices[order] == i) & (rows.data[order] == rows.data)).all())
 
 
-def negative_entropy(device: Device, P: sparse.csr_array) -> float:
+def negative_entropy_on_device(device: Device, P: sparse.csr_array) -> float:
     """Σ p log p of the entries of a sparse matrix."""
     xp, p = device.xp, device.array(P.data)
     return float(xp.sum(p * xp.log(xp.where(p > 0, p, 1.0))))

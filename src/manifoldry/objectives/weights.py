@@ -110,7 +110,7 @@ def negative_entropy(P: Matrix) -> float:
     """Σ p log p."""
     device = current_device()
     if device is not None and P.nnz >= on_device.LEAST_EDGES:
-        return on_device.negative_entropy(device, P)
+        return on_device.negative_entropy_on_device(device, P)
     blocks = row_blocks(P.nnz, 1, budget=2**20)
     return sum(float(xlogy(P.data[block], P.data[block]).sum()) for block in blocks)
 

@@ -10,7 +10,7 @@ from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
 from manifoldry.optimize.line_search_descent import LineSearchDescent, SearchDirection
 from manifoldry.optimize.optimizer import Evaluator, Point, SearchState
-from manifoldry.util.arrays import cast, dot, hstack_columns, inner, namespace, norm
+from manifoldry.util.arrays import cast, hstack_columns, inner, namespace, norm, scalar_product
 from manifoldry.util.checks import (
     check_below,
     check_count,
@@ -230,11 +230,11 @@ class _LBFGSDirection(SearchDirection):
     def compute(self, point: Point) -> Array:
         Q, alphas = point.G, []
         for pair in reversed(self.pairs):
-            alphas.append(dot(pair.s, Q) / pair.curvature)
+            alphas.append(scalar_product(pair.s, Q) / pair.curvature)
             Q = Q - alphas[-1] * pair.y
         Z = self._first_guess(Q, point)
         for pair, alpha in zip(self.pairs, reversed(alphas), strict=True):
-            Z = Z + (alpha - dot(pair.y, Z) / pair.curvature) * pair.s
+            Z = Z + (alpha - scalar_product(pair.y, Z) / pair.curvature) * pair.s
         return -Z
 
     def _first_guess(self, Q: Array, point: Point) -> Array:

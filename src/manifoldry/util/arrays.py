@@ -126,10 +126,10 @@ def inner(A: Array, B: Array) -> float:
     if on_cpu(A):
         A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
         return float(np.einsum("ij,ij->", A, B))
-    return float(dot(A, B))
+    return float(scalar_product(A, B))
 
 
-def dot(A: Array, B: Array) -> Any:
+def scalar_product(A: Array, B: Array) -> Any:
     """Σ AᵢⱼBᵢⱼ in double precision, on a device if `A` is there, without waiting for it."""
     return inner(A, B) if on_cpu(A) else namespace(A).sum(double(A) * double(B))
 
