@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from manifoldry import LaplacianEigenmaps, NonRedundant
+from manifoldry.datasets import make_strip
 from manifoldry.device import device_of, using_device
 from manifoldry.device.emulated import EmulatedArray, EmulatedDevice
 from manifoldry.exceptions import ManifoldryWarning
@@ -198,6 +199,14 @@ def test_estimator(in_use, criterion):
     scale = np.abs(expected.embedding_).max()
     np.testing.assert_allclose(found.embedding_, expected.embedding_, atol=1e-3 * scale)
     np.testing.assert_allclose(found.transform(X), found.embedding_, atol=1e-6 * scale)
+
+
+def test_narrow_gaps_are_left_to_a_factorization_on_the_cpu(in_use):
+    X, _ = make_strip(5100, aspect=3.5, random_state=0)
+    with pytest.warns(ManifoldryWarning, match="search for coordinates runs on the CPU"):
+        model = NonRedundant(LaplacianEigenmaps()).fit(X)
+    assert "EnergyMinimizer" in model.solver_
+    assert model.unpredictability_[1] > 0.9
 
 
 def test_a_smoother_of_nearest_neighbors_runs_on_the_cpu(in_use):

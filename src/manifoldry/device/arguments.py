@@ -140,7 +140,7 @@ def _returned(result: Any, device: Device, like: Any) -> Any:
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
     if not isinstance(result, np.ndarray) or device_of(result) is not None:
         return result
-    return _lent(device.array(np.asarray(result)), device, like)
+    return _lent(device.array(np.asarray(result), keep=False), device, like)
 
 
 def _lent(own: Array, device: Device, like: Any) -> Any:

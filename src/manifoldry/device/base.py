@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ import numpy as np
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.util.memory import NotEnoughMemoryError, replaced_remedy
 from manifoldry.util.typing import Array, Matrix
-
 
 NOBODY = int(np.iinfo(np.int32).max)
 """The index of a neighbor that is not yet found."""
@@ -133,15 +133,18 @@ class Device(ABC):
         return copy if dtype is None else copy.astype(dtype, copy=False)
 
     def hold(self, host: Array, copy: Array, least: int = 2**16) -> None:
-        """Remember that `copy` is the array `host` on this device, until the context ends.
+        """Remember that `copy` is the array `host` on this device.
 
-        Views of the same memory in another shape are recognized, too.
+        It is forgotten when the context ends, when the array of the host is deleted, or when its
+        memory is needed. Views of the same memory in another shape are recognized, too.
         """
         use = _CURRENT.get()
         if use is None or use.device is not self:
             return
         if host.nbytes >= least and host.flags.c_contiguous:
-            use.copies[_place(host)] = host, copy
+            copies, place = use.copies, _place(host)
+            owner = weakref.ref(_owner(host), lambda _: copies.pop(place, None))
+            copies[place] = owner, copy
 
     def held(self, host: Array) -> Array | None:
         """Return the copy of an array of the host if there is one, else None."""
@@ -183,7 +186,10 @@ class Device(ABC):
 
     def plan(self, n_bytes: float, what: str, remedy: str) -> None:
         """Raise MemoryError if `what` needs more memory than is free; `remedy` says what to do."""
-        free = self.free_memory
+        free, use = self.free_memory, _CURRENT.get()
+        if n_bytes > free and use is not None and use.device is self:
+            use.copies.clear()
+            free = self.free_memory
         if n_bytes > free:
             place = f"on {self.description}, where {_size(free)} are free"
             need = f"{what} needs {_size(n_bytes)} {place}"
@@ -448,6 +454,13 @@ class Device(ABC):
         """Return R⁻¹B, or R⁻ᵀB if `transposed`, for an upper triangular matrix and columns."""
 
 
+def _owner(host: Array) -> Array:
+    """The array of which this one is a view."""
+    while isinstance(host.base, np.ndarray):
+        host = host.base
+    return host
+
+
 def _place(host: Array) -> tuple[int, int, str]:
     """Where an array is in memory, its size and its type."""
     return host.__array_interface__["data"][0], host.nbytes, host.dtype.str
@@ -457,7 +470,7 @@ class _Use(NamedTuple):
     """The device of a context, and what is remembered until it ends."""
 
     device: Device
-    copies: dict[tuple[int, int, str], tuple[Array, Array]]
+    copies: dict[tuple[int, int, str], tuple[weakref.ref[Array], Array]]
     said: set[str]
 
 

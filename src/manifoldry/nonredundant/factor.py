@@ -111,7 +111,7 @@ def kernel_factor(
         R, kept = _pivots(Z, L[:, :m], like(candidates, Z), room)
         rank, pivots[m : m + len(kept)] = len(kept), candidates[kept]
         new, R = like(candidates[kept], Z), like(R.astype(dtype), Z)
-        C = gaussian_kernel(Z, Z[new], dtype) - L[:, :m] @ L[new, :m].T
+        C = _residual_kernel(Z, Z[new], L[:, :m], L[new, :m], dtype)
         columns = triangular_solution(R, C.T, transposed=True).T
         L[:, m : m + rank] = columns
         explained = xp.einsum("ij,ij->i", columns, columns, dtype=np.float64)
@@ -123,12 +123,21 @@ def kernel_factor(
     return KernelFactor(L[:, :m], pivots[:m], residual, left_out)
 
 
+def _residual_kernel(
+    Z: Array, centers: Array, L: Array, of_centers: Array, dtype: type = np.float64
+) -> Array:
+    """The kernel without what the rows of L of both explain."""
+    K = gaussian_kernel(Z, centers, dtype)
+    return K - L @ of_centers.T if L.shape[1] else K
+
+
 def _pivots(Z: Array, L: Array, candidates: Array, room: int) -> tuple[Array, IntArray]:
     """Factor of the residual kernel of some candidates, and their positions, in this order.
 
     The small matrix is factorized on the host.
     """
-    S = gaussian_kernel(Z[candidates], Z[candidates]) - L[candidates] @ L[candidates].T
+    near, known = Z[candidates], L[candidates]
+    S = _residual_kernel(near, near, known, known)
     S = to_numpy((S + S.T) / 2)
     R, order, rank, _ = dpstrf(S, tol=max(_MIN_PIVOT * S.diagonal().max(), 1e-12))
     rank = min(rank, room)
@@ -144,7 +153,7 @@ def _left_out(Z: Array, L: Array, residual: Array, drawn: IntArray, share: Array
     half = len(drawn) // 2
     rows, columns = (np.unique(d, return_counts=True) for d in (drawn[:half], drawn[half:]))
     i, j = like(rows[0], Z), like(columns[0], Z)
-    S = to_numpy(gaussian_kernel(Z[i], Z[j], L.dtype.type) - L[i] @ L[j].T)
+    S = to_numpy(_residual_kernel(Z[i], Z[j], L[i], L[j], L.dtype.type))
     left, right = (
         Draws(to_numpy(residual[k]), counts).scale for k, (_, counts) in ((i, rows), (j, columns))
     )

@@ -299,7 +299,8 @@ def _from_factor(factor: KernelFactor, sample: PointSample, points: _Points) -> 
     L, Z, w = factor.L, points.Z[rows], points.weights[rows] * counts
     constant, slope = _fit(lambda X: factor.smoothed(w, X), Z, linear)
     represented = xp.sqrt(counts)[:, None]
-    A = _scaled_columns(L, represented * xp.column_stack([constant, slope]))
+    fits = xp.column_stack([constant, slope]) if linear else constant[:, None]
+    A = _scaled_columns(L, represented * fits)
     terms = xp.column_stack([xp.ones(len(rows)), Z]) if linear else xp.ones((len(rows), 1))
     X = _scaled_columns(L, represented * points.root[rows, None] * terms)
     # What L Lᵀ lacks on the diagonal is known.

@@ -28,9 +28,9 @@ from manifoldry.util.typing import Array
 
 # Charges, their transform and that of the kernel, a copy of the first transform, and the potential.
 _BYTES_PER_NODE = 40.0
-# Lengths of meshes are multiples of a quarter or an eighth of the power of two below. Each new
+# Lengths of meshes are multiples of a half or a quarter of the power of two below. Each new
 # length costs more time, for plans of transforms and the kernel's transform, than the zeros do.
-_STEPS = {1: 4, 2: 4, 3: 8}
+_STEPS = {1: 2, 2: 2, 3: 4}
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import entries, pair_weights, with_values
-from manifoldry.util.arrays import as_array, like
+from manifoldry.util.arrays import as_array, column_means, like
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
@@ -490,4 +490,4 @@ class Pairwise(Objective):
         """Center `Y`, since sums of products lose digits far from the origin."""
         Y = check_embedding(Y, self.n)
         dtype = Y.dtype if Y.dtype == np.float32 else np.float64
-        return (Y - Y.mean(axis=0, dtype=np.float64)).astype(dtype)
+        return (Y - column_means(Y)).astype(dtype, copy=False)

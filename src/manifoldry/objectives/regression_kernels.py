@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from manifoldry.objectives.base import check_embedding
+from manifoldry.util.arrays import column_means
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array
 
@@ -230,4 +231,4 @@ def compiled_constants(kernel: str | RegressionKernel) -> CompiledConstants | No
 def centered_embedding(Y: Array, n: int) -> Array:
     """Centered embedding in double precision."""
     Y = check_embedding(Y, n).astype(np.float64, copy=False)
-    return Y - Y.mean(axis=0)
+    return Y - column_means(Y)

@@ -117,7 +117,9 @@ def negative_entropy(P: Matrix) -> float:
 
 def with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
     """The same pattern with other values; index arrays are shared."""
-    return sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
+    out = sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
+    out.has_canonical_format = W.has_canonical_format  # else it would be checked again
+    return out
 
 
 def entries(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:

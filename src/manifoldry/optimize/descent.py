@@ -277,7 +277,7 @@ def checked_start(objective: Objective, Y: Array) -> Array:
 
 
 def placed_for(objective: Objective, Y: Array) -> Array:
-    """The start in the memory of the current device, if there is one and the objective allows it."""
+    """The start in the memory of the current device, if there is one that the objective allows."""
     device = current_device()
     if device is None or device_of(Y) is not None:
         return Y

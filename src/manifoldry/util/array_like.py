@@ -36,6 +36,8 @@ def array_like(values: Any, name: str = "X") -> Any:
     Traceback (most recent call last):
     TypeError: X is of type dict; pass an array, a sparse matrix, a data frame or a list of numbers
     """
+    if isinstance(values, Fetched):
+        return values.view(np.ndarray)
     if is_elsewhere(values):
         return fetched(values)
     if is_annotated(values):
@@ -76,7 +78,7 @@ def fetched(values: Any) -> Any:
         found = values.copy_to_host()
     else:  # JAX
         found = np.asarray(values)
-    return found.view(Fetched) if isinstance(found, np.ndarray) else found
+    return found
 
 
 def is_annotated(values: Any) -> bool:

@@ -6,6 +6,7 @@ Python floats.
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from math import sqrt
 from typing import Any
 
@@ -106,6 +107,24 @@ def precision(Y: Array) -> float:
     return float(namespace(Y).finfo(Y.dtype).eps)
 
 
+@cache
+def one_kernel(xp: Any, function: Callable[[Any], Callable]) -> Callable:
+    """The function of arrays that `function` returns for a namespace, as one kernel on a GPU.
+
+    Its last arguments may be numbers, which have the precision of the first one there.
+    """
+    made = function(xp)
+    if not hasattr(xp, "fuse"):
+        return made
+    fused = xp.fuse()(made)
+
+    def call(Y: Array, *others: Any) -> Any:
+        real = Y.dtype.type
+        return fused(Y, *(real(part) if isinstance(part, float) else part for part in others))
+
+    return call
+
+
 def all_finite(Y: Array) -> bool:
     """Whether no entry is NaN or infinite."""
     xp = namespace(Y)
@@ -160,7 +179,18 @@ def centered(Y: Array) -> Array:
     if on_cpu(Y):
         return np.asarray(Y - Y.mean(axis=0, dtype=np.float64))
     Y = double(Y)
-    return Y - namespace(Y).mean(Y, axis=0)
+    return Y - column_means(Y)
+
+
+def column_means(Y: Array) -> Array:
+    """Means of the columns, (1, d), in double precision.
+
+    As a product: CuPy reduces the rows of a long array by few threads.
+    """
+    if on_cpu(Y):
+        return np.asarray(Y.mean(axis=0, dtype=np.float64, keepdims=True))
+    xp, n = namespace(Y), Y.shape[0]
+    return xp.ones((1, n), dtype=xp.float64) @ double(Y) / n
 
 
 def extent(Y: Array) -> float:
