@@ -298,3 +298,40 @@ class TestArraysOnADevice:
         torch = pytest.importorskip("torch")
         model = mf.LaplacianEigenmaps().fit(torch.tensor(X))
         assert isinstance(model.transform(torch.tensor(X)), np.ndarray)
+
+
+class TestCopies:
+    def test_those_of_deleted_arrays_are_forgotten(self, emulated):
+        X = np.ones((300, 300))
+        with using_device(emulated):
+            copy = emulated.array(X)
+            assert emulated.array(X) is copy or np.shares_memory(emulated.array(X), copy)
+            view = X.reshape(-1)
+            assert emulated.held(view) is not None
+            place = X.__array_interface__["data"][0]
+            del X
+            assert emulated.held(view) is not None
+            del view
+            other = np.ones((300, 300))
+            if other.__array_interface__["data"][0] == place:
+                assert emulated.held(other) is None
+        assert emulated.held(np.ones((300, 300))) is None
+
+    def test_those_that_are_in_the_way_are_forgotten(self, emulated):
+        X = np.ones((300, 300))
+        with using_device(emulated):
+            emulated.array(X)
+            with pytest.raises(MemoryError):
+                emulated.plan(2**60, "a matrix", "pass fewer rows")
+            assert emulated.held(X) is None
+
+    def test_contexts_have_their_own(self, emulated):
+        X = np.ones((300, 300))
+        with using_device(emulated):
+            emulated.array(X)
+            with ThreadPoolExecutor(1) as pool:
+                assert pool.submit(emulated.held, X).result() is None
+            with using_device("cpu"), using_device(emulated):
+                assert emulated.held(X) is None
+            with using_device(emulated):
+                assert emulated.held(X) is not None
