@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manifoldry import TSNE, ElasticEmbedding, SymmetricSNE
-from manifoldry.device.base import Nodes
 from manifoldry.device.emulated import COPIES
+from manifoldry.device.primitives import Nodes
 from manifoldry.objectives import (
     CellSums,
     ComplementKernel,

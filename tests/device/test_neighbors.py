@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 
 from manifoldry import NeighborGraph, using_device
 from manifoldry.affinity import Entropic, Gaussian, SelfTuning
-from manifoldry.device.base import NOBODY
 from manifoldry.device.emulated import COPIES, EmulatedDevice
+from manifoldry.device.primitives import NOBODY
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.brute import BruteIndex

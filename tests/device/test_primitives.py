@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry.device.base import KernelShape
+from manifoldry.device.primitives import KernelShape
 
 RNG = np.random.default_rng(0)
 SHAPES = {

@@ -96,7 +96,7 @@ def test_order_of_keys_does_not_matter():
 
 def test_long_texts_are_readable():
     text = describe(PCA().fit(X))
-    assert text.startswith("PCA(eigen_solver='auto', n_components=")
+    assert text.startswith("PCA(device=None, eigen_solver='auto', n_components=")
     assert len(text) == 80
     assert describe({"w": long}) == "{'w': " + describe(long) + "}"
 

@@ -11,15 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.device.base import (
-    Device,
-    KernelShape,
-    MissingDeviceError,
-    Nodes,
-    Rows,
-    device_of,
-    device_or_name,
-)
+from manifoldry.device.base import Device, MissingDeviceError, device_of, device_or_name
 from manifoldry.device.cuda_copies import LEAST_BYTES, PinnedBuffers
 from manifoldry.device.cuda_factors import cuda_eigh, cuda_left_vectors
 from manifoldry.device.cuda_mesh import cuda_corners, cuda_gather, cuda_spread
@@ -33,6 +25,7 @@ from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_po
 from manifoldry.device.cuda_ranks import cuda_ranks, cuda_smallest
 from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
 from manifoldry.device.cuda_squares import cuda_nearest_squares, cuda_squared_distances
+from manifoldry.device.primitives import KernelShape, Nodes, Rows
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 

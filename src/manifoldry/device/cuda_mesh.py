@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.device.base import Nodes
 from manifoldry.device.cuda_launch import c_type, grid, pointer
+from manifoldry.device.primitives import Nodes
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:

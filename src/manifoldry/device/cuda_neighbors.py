@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.device.base import NOBODY
 from manifoldry.device.cuda_launch import c_type, grid, pointer
+from manifoldry.device.primitives import NOBODY
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from manifoldry.device.base import KernelShape, Rows
 from manifoldry.device.cuda_launch import c_type, grid, pointer
+from manifoldry.device.primitives import KernelShape, Rows
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manifoldry.device.base import Rows
 from manifoldry.device.cuda_launch import THREADS, c_type, grid
+from manifoldry.device.primitives import Rows
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.device.base import Device, KernelShape, Nodes, Rows
+from manifoldry.device.base import Device
 from manifoldry.device.emulated_mesh import emulated_gather, emulated_spread
+from manifoldry.device.primitives import KernelShape, Nodes, Rows
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 

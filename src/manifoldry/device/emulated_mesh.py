@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry.device.base import Nodes
+from manifoldry.device.primitives import Nodes
 from manifoldry.util.typing import Array, IntArray
 
 _NODES = 4  # around a point along an axis

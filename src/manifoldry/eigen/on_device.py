@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.device import Device, current_device, device_of
-from manifoldry.device.base import Rows
+from manifoldry.device.primitives import Rows
 from manifoldry.eigen.gram import Gram
 from manifoldry.util.arrays import like
 from manifoldry.util.cached import cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldry.device import Device, current_device
-from manifoldry.device.base import Rows
+from manifoldry.device.primitives import Rows
 from manifoldry.neighbors.neighborhoods import barycentric_weights
 from manifoldry.neighbors.neighborhoods_on_device import device_for
 from manifoldry.util.cached import cached_property

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.device import Device
-from manifoldry.device.base import NOBODY, Rows
+from manifoldry.device.primitives import NOBODY, Rows
 from manifoldry.neighbors.cells import cut_cells, searched_cells
 from manifoldry.neighbors.on_device import DeviceSearch, short_factors
 from manifoldry.util.typing import Array, IntArray

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device, current_device
-from manifoldry.device.base import Rows
+from manifoldry.device.primitives import Rows
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.on_device import frame_of
 from manifoldry.util.cached import cached_property

@@ -71,7 +71,8 @@ class NonRedundant(
         ``metric_fit=False``, because that fit combines the coordinates linearly.
         ``SpectralClustering`` is fitted with ``normalize_rows=False``, because unit rows combine
         the coordinates too, and without its constant eigenvector; k-means on the non-redundant
-        eigenvectors gives `labels_` and ``predict``.
+        eigenvectors gives `labels_` and ``predict``. Its `n_jobs` and `device` are used for all
+        computations.
     n_components : int or "auto", default=None
         Number of coordinates; the `n_components` of `estimator` is not used. None means 2, or the
         maximum that the data allow if that is smaller; for ``SpectralClustering`` it means

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
-from manifoldry.device.base import Rows
+from manifoldry.device.primitives import Rows
 from manifoldry.nonredundant.gradients import EarlierGradients, gradient_unit
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array

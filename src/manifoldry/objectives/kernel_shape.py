@@ -1,6 +1,6 @@
 """The kernels for which devices have compiled sums."""
 
-from manifoldry.device.base import KernelShape
+from manifoldry.device.primitives import KernelShape
 from manifoldry.objectives.pair_kernel import Kernel, kernel_constants
 
 

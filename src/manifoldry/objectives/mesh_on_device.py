@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.device import Device
-from manifoldry.device.base import Nodes
+from manifoldry.device.primitives import Nodes
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.mesh import (
     TOO_LARGE,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
-from manifoldry.device.base import Rows
+from manifoldry.device.primitives import Rows
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.kernel_shape import kernel_shape
 from manifoldry.objectives.pair_kernel import (

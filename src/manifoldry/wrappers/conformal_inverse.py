@@ -85,7 +85,8 @@ class ConformalInverse(
     estimator : embedding, default=None
         Any estimator with `transform` and `inverse_transform`; by default
         ``LaplacianEigenmaps()``. A clone is fitted to part of the data. To use a fitted model, pass
-        ``sklearn.frozen.FrozenEstimator(model)`` and call `fit` with other data.
+        ``sklearn.frozen.FrozenEstimator(model)`` and call `fit` with other data. Its `n_jobs` and
+        `device` are used for all computations.
     coverage : float, default=0.9
         Probability that the true point lies within the radius. At least ``coverage / (1 -
         coverage)`` points must be held out, 9 for 0.9; else radii are infinite, with a warning.

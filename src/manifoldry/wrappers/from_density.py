@@ -59,7 +59,8 @@ class FromDensity(
     ----------
     estimator : embedding, default=None
         Any embedding of manifoldry, or another transformer that takes data; by default
-        ``LaplacianEigenmaps()``. A clone is fitted.
+        ``LaplacianEigenmaps()``. A clone is fitted. Its `n_jobs` and `device` are used for all
+        computations.
     density : density estimator, default=None
         Any estimator with `fit` and `sample`, such as ``MixtureOfFactorAnalyzers`` or
         scikit-learn's KernelDensity and GaussianMixture; by default ``ManifoldParzen()``. A clone
