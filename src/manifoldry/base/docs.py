@@ -108,11 +108,11 @@ n_jobs : int, default=None
     Number of threads. None or -1 means one per core. BLAS threads are not affected.""",
     "device": """\
 device : str or Device, default=None
-    Where to compute: ``"cpu"``, ``"cuda"`` for a GPU, or ``"cuda:1"`` for the second one. None means
-    the device of :func:`~manifoldry.using_device`, or else the one that holds `X`. Results are
-    arrays like `X`, of CuPy or PyTorch for example. Fitted attributes are always arrays of numpy, so
-    that models work on every machine; ``set_params(device=None)`` takes them to one without a
-    GPU.""",
+    Where to compute: ``"cpu"``, ``"cuda"`` for a GPU, or ``"cuda:1"`` for the second one. None
+    means the device of :func:`~manifoldry.using_device`, or else the one that holds `X`. Results
+    are arrays like `X`, of CuPy or PyTorch for example. Fitted attributes are always arrays of
+    numpy, so that models work on every machine; ``set_params(device=None)`` takes them to one
+    without a GPU.""",
     "n_components_two": """\
 n_components : int, default=2
     Number of coordinates.""",
