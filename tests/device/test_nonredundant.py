@@ -94,7 +94,8 @@ def test_functions_of_least_energy(in_use, problem, graph, coordinates):
         spectra.append((search.eigenvector(), search.penalized(gradients.penalty_products, 16)))
     for expected, found in zip(*spectra, strict=True):
         assert type(found.vectors) is np.ndarray
-        np.testing.assert_allclose(found.values, expected.values, rtol=1e-6)
+        # Searches end at an estimated error of one percent; rounding hardly changes where they are.
+        np.testing.assert_allclose(found.values, expected.values, rtol=1e-4)
         np.testing.assert_allclose(
             found.vectors, expected.vectors, atol=1e-4 * expected.vectors.max()
         )

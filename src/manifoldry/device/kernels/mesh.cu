@@ -50,11 +50,11 @@ __device__ __forceinline__ void products(const double *a, const double *b, doubl
   out[3] = a[0] * b[3] + a[3] * b[0];
 }
 
-// Units in a charge of one: a power of two. frexp gives the exponent of 2 above the total.
-__device__ __forceinline__ double units(double total) {
+// A charge of one has 2^bits units. frexp gives the exponent of 2 above the total.
+__device__ __forceinline__ int unit_bits(double total) {
   int exponent;
   frexp(total, &exponent);
-  return ldexp(1.0, min(MOST_BITS - exponent, 1000));
+  return MOST_BITS - exponent;
 }
 
 // The least and the largest coordinate of the points that a block reads, a row of D for each. An
@@ -108,7 +108,7 @@ __global__ void spread(const Real *Y, const double *charges, const double *total
   long long t = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (t >= (long long)n * n_charges) return;
   long long i = t / n_charges, which = t % n_charges, size = 1;
-  double q = charges ? charges[t] * units(totals[which]) : units((double)n);
+  double q = charges ? ldexp(charges[t], unit_bits(totals[which])) : ldexp(1.0, unit_bits(n));
   int cell[3] = {0, 0, 0};
   double u[D], w[D][NODES];
   locate<Real, D>(Y + i * D, mesh, cell, u);
@@ -140,7 +140,7 @@ __global__ void from_units(double *nodes, const double *totals, double n, long l
   if (t >= n_nodes) return;
   double total = totals ? totals[t / size] : n;
   double rest = total - total;  // zero, or NaN
-  nodes[t] = (double)__double_as_longlong(nodes[t]) / units(total) + rest;
+  nodes[t] = ldexp((double)__double_as_longlong(nodes[t]), -unit_bits(total)) + rest;
 }
 
 // The potential at the points, without that of their own charges, and its gradient. A point has the
