@@ -8,7 +8,8 @@ import os
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-import pytest  # noqa: E402 (the threads have to be set first)
+import numpy as np  # noqa: E402 (the threads have to be set first)
+import pytest  # noqa: E402
 
 collect_ignore = ["sharpness/__main__.py"]  # no tests: it tests the tests
 
@@ -37,6 +38,26 @@ def free_memory(monkeypatch):
         monkeypatch.setattr(validation, "available_memory", lambda: n_bytes)
 
     return set_to
+
+
+@pytest.fixture(scope="session")
+def assert_searched_alike():
+    """Two searches of the same objective began at the same value, and lowered it by as much.
+
+    Where they end is not the same, because rounding errors grow from step to step. A line search
+    never raises the value; values at different parameters of a homotopy are not compared.
+    """
+
+    def check(model, expected, fraction=0.1, never_up=True):
+        traces = model.trace_, expected.trace_
+        first, last = ([float(trace["value"][i]) for trace in traces] for i in (0, -1))
+        assert first[0] == pytest.approx(first[1], rel=1e-5)
+        assert first[0] - last[0] == pytest.approx(first[1] - last[1], rel=fraction)
+        if never_up:
+            rises = np.diff(model.trace_["value"])[np.diff(model.trace_["iteration"]) > 0]
+            assert rises.max() <= 1e-6 * abs(first[0])
+
+    return check
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 
 from manifoldry.device import resolve_device, using_device
@@ -28,3 +29,10 @@ def in_use(device):
     """The device, inside its context."""
     with using_device(device):
         yield device
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order(request, monkeypatch):
+    """The random numbers of a test do not depend on which tests ran before it."""
+    if hasattr(request.module, "RNG"):
+        monkeypatch.setattr(request.module, "RNG", np.random.default_rng(0))

@@ -1,5 +1,7 @@
 """Sums over pairs by interpolation on a mesh, on devices: primitives, accuracy, and the choice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -283,8 +285,6 @@ def test_cells_run_on_the_host_and_say_so(in_use):
 
 @pytest.mark.parametrize("loss", [tsne, sne, elastic])
 def test_objectives_copy_nothing_but_scalars(in_use, loss):
-    from dataclasses import replace
-
     rng = np.random.default_rng(0)
     Y, W = clusters(2, 100), rng.uniform(size=(200, 200))
     W = W + W.T
@@ -304,7 +304,7 @@ def test_objectives_copy_nothing_but_scalars(in_use, loss):
 
 
 @pytest.mark.parametrize("method", [TSNE, ElasticEmbedding])
-def test_estimators_interpolate_if_asked(device, method):
+def test_estimators_interpolate_if_asked(device, assert_searched_alike, method):
     X = np.random.default_rng(0).normal(size=(60, 4))
     options = {"max_iter": 5, "optimizer": "lbfgs", "init": "pca"}
     if method is ElasticEmbedding:
@@ -315,7 +315,10 @@ def test_estimators_interpolate_if_asked(device, method):
         expected = method(**options).fit(X)
     assert model.pairs_ == "FFTInterpolation, as requested"
     assert len(engine._transforms) == 0  # which the fit has not changed
-    assert model.loss_ == pytest.approx(expected.loss_, rel=1e-4)
+    exact, same = (replace(model.objective_, pair_sums=each) for each in (Exact(), engine))
+    assert same.value(model.embedding_) == pytest.approx(model.loss_, rel=1e-6)
+    assert exact.value(model.embedding_) == pytest.approx(model.loss_, rel=4e-4)  # as documented
+    assert_searched_alike(model, expected)
     assert isinstance(default_pair_sums(), Fastest)  # again
     wrong = pytest.raises(TypeError, match="pair_sums='fft' must be an instance of PairSums")
     with wrong, using_pair_sums("fft"):

@@ -16,6 +16,7 @@ from manifoldry.extension.new_point_objective import NewPointObjective, minimize
 from manifoldry.extension.new_points import NewPointOptimizer
 from manifoldry.extension.on_device import copied_to, symmetric_eigh
 from manifoldry.extension.projection import OrthogonalProjection
+from manifoldry.extension.projection_cost import ProjectionCost
 from manifoldry.objectives import (
     ComplementKernel,
     Pairwise,
@@ -130,21 +131,39 @@ def test_iterations_copy_nothing():
     assert counts[0] == counts[1]
 
 
+def costs_there_and_after_more_steps(projection, new, Z):
+    """The costs at positions by numpy, and where the search ends that starts from them."""
+    surface = projection.surface
+    weight = projection.weight if projection.floor > 0 else 0.0
+    cost = ProjectionCost(replace(surface, X=surface.centered), projection.floor, weight)
+    X, around = new - surface.mean, projection.margin * np.ptp(surface.positions, axis=0)
+    box = surface.positions.min(axis=0) - around, surface.positions.max(axis=0) + around
+    return cost.evaluate(X, Z).values, projection.search.minimize(cost, X, Z, *box).costs
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "student", "quartic", "triweight"])
 @pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.filterwarnings("ignore:divide by zero")  # where no kernel reaches
 def test_projection(device, d, kernel):
     t = RNG.uniform(0, 6, size=(90, d))
     X = np.hstack([t, np.sin(t), np.cos(2 * t)]) + 0.05 * RNG.normal(size=(90, 3 * d))
     surface = KernelRegressionMap(2 * t, X, kernel)
-    new = X[:12] + 0.1 * RNG.normal(size=(12, 3 * d))
+    new = X[:40] + 0.1 * RNG.normal(size=(40, 3 * d))
     for floor in (0.0, 5.0):
         projection = OrthogonalProjection(surface, floor=floor, weight=0.02)
         expected = projection.project(new)
         with using_device(device):
             found = OrthogonalProjection(surface, floor=floor, weight=0.02).project(new)
-        np.testing.assert_allclose(found.residuals, expected.residuals, rtol=1e-5, atol=1e-7)
-        near = np.abs(found.positions - expected.positions).max(axis=1) < 1e-5
-        assert near.mean() > 0.9
+        costs, better = costs_there_and_after_more_steps(projection, new, found.positions)
+        expected_costs, _ = costs_there_and_after_more_steps(projection, new, expected.positions)
+        if kernel in ("gaussian", "student"):  # others have kinks where searches may not converge
+            assert found.converged.all()
+        minimal = costs - better <= 1e-9 * (1 + costs)
+        assert minimal[found.converged].mean() >= 0.9
+        # A point may have several projections: rounding decides to which its search leads.
+        assert (costs <= expected_costs * (1 + 1e-6)).mean() >= 0.9
+        distances = np.linalg.norm(new - surface.predict(found.positions), axis=1)
+        np.testing.assert_allclose(found.residuals, distances, rtol=1e-9)
     Z = 12 * RNG.uniform(size=(20, d))
     expected = surface.predict(Z), surface.jacobian(Z)
     with using_device(device):

@@ -11,6 +11,7 @@ from manifoldry import UKR
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.device import using_device
 from manifoldry.device.emulated import COPIES, EmulatedArray, EmulatedDevice
+from manifoldry.iterative.ukr_floor import Floor
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.objectives import regression_on_device
 from manifoldry.objectives.density_floor import DensityFloor
@@ -164,12 +165,18 @@ def test_steps_copy_nothing(filter, monkeypatch):
 
 
 def test_a_search_under_a_constraint(device):
+    """It keeps the size, and has the value of the objective there, which is as low."""
     X, Y = surface(100)
     objective, optimizer = UKRObjective(X), Constrained(LBFGS(), size=4.0)
     expected = optimizer.minimize(objective, Y)
     with using_device(device):
         found = optimizer.minimize(objective, Y)
-    np.testing.assert_allclose(found.value, expected.value, rtol=1e-3)
+    assert found.converged
+    np.testing.assert_allclose(objective.value(found.embedding), found.value, rtol=1e-6)
+    sizes = [np.linalg.norm(Z - Z.mean(axis=0)) for Z in (found.embedding, expected.embedding)]
+    np.testing.assert_allclose(*sizes, rtol=1e-9)
+    lowered = [each.trace[0].value - each.value for each in (found, expected)]
+    np.testing.assert_allclose(*lowered, rtol=0.05)
 
 
 def test_functions_of_the_host(device):
@@ -191,17 +198,27 @@ def test_functions_of_the_host(device):
     [{}, {"box": 3.0, "leave_one_out": False}, {"optimizer": "homotopy"}, {"kernel": "quartic"}],
     ids=str,
 )
-def test_fits(device, options):
+def test_fits(device, assert_searched_alike, options):
+    """The loss is that of the embedding on the CPU, and the search lowered it by as much."""
     X, _ = surface(200, seed=3)
-    model = UKR(init="pca", random_state=0, max_iter=30, **options)
+    model, there = (
+        UKR(init="pca", random_state=0, max_iter=30, **options, device=d) for d in ("cpu", device)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        expected = model.fit(X).loss_
-        with using_device(device):
-            model.fit(X)
-    assert type(model.embedding_) is np.ndarray
-    assert model.pairs_ == f"all pairs, on {device.name}"
-    np.testing.assert_allclose(model.loss_, expected, rtol=0.05)
+        model.fit(X)
+        there.fit(X)
+    assert type(there.embedding_) is np.ndarray
+    assert there.pairs_ == f"all pairs, on {device.name}"
+    assert there.start_ == model.start_
+    kernel = options.get("kernel", "gaussian")
+    centered = X - X.mean(axis=0)
+    error = UKRObjective(centered, None, kernel, options.get("leave_one_out", True))
+    penalized = Floor.default(len(X), 2, error.variance, kernel).add_penalty(error)
+    assert penalized.value(there.embedding_) == pytest.approx(there.loss_, rel=1e-6)
+    errors = leave_one_out_errors(there.embedding_, X, kernel).mean() / error.variance
+    assert errors == pytest.approx(there.leave_one_out_error_, rel=1e-6)
+    assert_searched_alike(there, model)
 
 
 def test_too_little_memory():
