@@ -18,6 +18,7 @@ from manifoldry.optimize import (
     HomotopyRun,
     Path,
     PathStep,
+    SpectralDirection,
     Stopping,
 )
 from manifoldry.optimize.homotopy import rank
@@ -29,7 +30,10 @@ POINTS = RNG.normal(size=(N, 3)) * [3.0, 1.5, 0.5]
 W = np.exp(-squareform(pdist(POINTS, "sqeuclidean")))
 np.fill_diagonal(W, 0.0)
 W /= W.sum()
-TIGHT = LBFGS(stopping=Stopping(tol=0, value_tol=0, gradient_tol=1e-10, max_iter=500))
+TIGHT = LBFGS(
+    SpectralDirection(),  # without it 500 steps do not suffice
+    stopping=Stopping(tol=0, value_tol=0, gradient_tol=1e-10, max_iter=500),
+)
 
 
 def lap(A):

@@ -295,7 +295,22 @@ _CURRENT: ContextVar[_Use | None] = ContextVar("device", default=None)
 
 
 def current_device() -> Device | None:
-    """Return the device of the innermost :func:`using_device`, or None for the CPU."""
+    """Return the device of the innermost :func:`using_device`, or None for the CPU.
+
+    Returns
+    -------
+    Device or None
+        The device.
+
+    Examples
+    --------
+    >>> from manifoldry.device.emulated import EmulatedDevice
+    >>> with using_device(EmulatedDevice()):
+    ...     current_device()
+    EmulatedDevice()
+    >>> current_device() is None
+    True
+    """
     use = _CURRENT.get()
     return None if use is None else use.device
 
@@ -417,6 +432,14 @@ def device_of(array: Any) -> Device | None:
     -------
     Device or None
         The device.
+
+    Examples
+    --------
+    >>> from manifoldry.device.emulated import EmulatedDevice
+    >>> device_of(EmulatedDevice().array(np.ones(3)))
+    EmulatedDevice()
+    >>> device_of(np.ones(3)) is None
+    True
     """
     if type(array) is np.ndarray:
         return None
@@ -446,6 +469,11 @@ def on_current_device(array: Any) -> Any:
     -------
     array
         The array on the device.
+
+    Examples
+    --------
+    >>> on_current_device(np.ones(3))  # outside of any context
+    array([1., 1., 1.])
     """
     device = current_device()
     return array if device is None else device.array(array, keep=False)

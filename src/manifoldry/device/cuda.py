@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -25,6 +25,7 @@ from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_po
 from manifoldry.device.cuda_ranks import cuda_ranks, cuda_smallest
 from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
 from manifoldry.device.cuda_squares import cuda_nearest_squares, cuda_squared_distances
+from manifoldry.device.cuda_vectors import cuda_centered, cuda_combination, cuda_inner_products
 from manifoldry.device.primitives import KernelShape, Nodes, Rows
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
@@ -113,7 +114,7 @@ class CudaDevice(Device):
         free: int = self.xp.cuda.runtime.memGetInfo()[0]
         return free + int(self.xp.get_default_memory_pool().free_bytes())
 
-    @property
+    @cached_property
     def n_processors(self) -> int:
         """Number of its multiprocessors."""
         return int(self.xp.cuda.runtime.deviceGetAttribute(16, self.number))
@@ -245,6 +246,15 @@ class CudaDevice(Device):
 
     def product(self, A: Rows, X: Array) -> Array:
         return cuda_product(self, A, X)
+
+    def inner_products(self, pairs: Sequence[tuple[Array, Array]]) -> Array:
+        return cuda_inner_products(self, pairs)
+
+    def combination(self, factors: Sequence[float], arrays: Sequence[Array]) -> Array:
+        return cuda_combination(self, factors, arrays)
+
+    def centered(self, Y: Array, dtype: Any) -> Array:
+        return cuda_centered(self, Y, dtype)
 
     def cholesky(self, G: Array) -> Array:
         from cupyx import errstate

@@ -7,6 +7,7 @@ whether results are those of the CPU. Like CuPy it refuses to mix its arrays wit
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,12 @@ class EmulatedArray(np.ndarray):
 
     def get(self) -> Array:
         """Return it as an array of the host."""
-        COPIES["to host"] += self.size > 1
+        _count("to host", self)
         return np.array(self.view(np.ndarray))
+
+    def tolist(self) -> Any:
+        """Return it as nested lists of the host."""
+        return self.get().tolist()
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         assert self.device_ is not None
@@ -66,7 +71,16 @@ class EmulatedArray(np.ndarray):
 
 
 COPIES: Counter[str] = Counter()
-"""Numbers of copies of arrays of more than one entry, "to host" and "to device"."""
+"""Numbers of copies of arrays that are no scalars, "to host" and "to device"."""
+
+LONG_COPIES: Counter[tuple[str, tuple[int, ...]]] = Counter()
+"""Numbers of those of more than 64 entries, by direction and shape."""
+
+
+def _count(direction: str, array: Array) -> None:
+    COPIES[direction] += array.size > 1
+    if array.size > 64:
+        LONG_COPIES[direction, array.shape] += 1
 
 
 def _plain(value: Any) -> Any:
@@ -103,7 +117,8 @@ class _Namespace:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if name in ("array", "asarray", "ascontiguousarray"):  # which copy to the device
-                COPIES["to device"] += type(args[0]) is np.ndarray and args[0].size > 1
+                if type(args[0]) is np.ndarray:
+                    _count("to device", args[0])
             else:
                 _check(*_flat(args), *_flat(tuple(kwargs.values())))
             result = value(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
@@ -159,7 +174,7 @@ class EmulatedDevice(Device):
         return isinstance(array, EmulatedArray) and array.device_ is self
 
     def _upload(self, host: Array) -> Array:
-        COPIES["to device"] += host.size > 1
+        _count("to device", host)
         return self._own(np.array(host))
 
     def _own(self, array: Any) -> Any:
@@ -315,6 +330,18 @@ class EmulatedDevice(Device):
         parts = _plain(A.data), _plain(A.indices), _plain(A.indptr)
         matrix = sparse.csr_array(parts, shape=(A.n_rows, A.n_columns))
         return self._own((matrix @ _plain(X)).astype(X.dtype))
+
+    def inner_products(self, pairs: Sequence[tuple[Array, Array]]) -> Array:
+        plain = [[_plain(part).astype(float) for part in pair] for pair in pairs]
+        return self._own(np.array([np.sum(a * b) for a, b in plain]))
+
+    def combination(self, factors: Sequence[float], arrays: Sequence[Array]) -> Array:
+        terms = [factor * _plain(array) for factor, array in zip(factors, arrays, strict=True)]
+        return self._own(np.sum(terms, axis=0, dtype=float).astype(arrays[0].dtype))
+
+    def centered(self, Y: Array, dtype: Any) -> Array:
+        Y = _plain(Y).astype(float)
+        return self._own((Y - Y.mean(axis=0)).astype(dtype))
 
     def cholesky(self, G: Array) -> Array:
         return self._own(np.linalg.cholesky(_plain(G)).T)

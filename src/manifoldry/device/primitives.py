@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -284,6 +285,18 @@ class Primitives(ABC):
     @abstractmethod
     def product(self, A: Rows, X: Array) -> Array:
         """Return the product of a sparse matrix and an array of shape (n, m), in its type."""
+
+    @abstractmethod
+    def inner_products(self, pairs: Sequence[tuple[Array, Array]]) -> Array:
+        """Return Σ aᵢⱼ·bᵢⱼ of each pair of arrays, all of one size, in double precision."""
+
+    @abstractmethod
+    def combination(self, factors: Sequence[float], arrays: Sequence[Array]) -> Array:
+        """Return Σ cₜ·Aₜ of arrays of one shape and type, added in double precision."""
+
+    @abstractmethod
+    def centered(self, Y: Array, dtype: Any) -> Array:
+        """Return points minus their mean, which is computed in double precision."""
 
     @abstractmethod
     def cholesky(self, G: Array) -> Array:

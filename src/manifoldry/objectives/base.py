@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from manifoldry.util.arrays import as_array
+from manifoldry.util.arrays import as_array, double, largest
 from manifoldry.util.typing import Array, IntArray
 
 
@@ -189,11 +189,11 @@ class Objective(ABC):
         array of shape (n, d)
             The Hessian at `Y` times `V`.
         """
-        Y, V = np.asarray(Y, float), np.asarray(V, float)
-        length = float(np.abs(V).max())
+        Y, V = double(as_array(Y)), double(as_array(V))
+        length = largest(V)
         if length == 0:
-            return np.zeros_like(V)
-        h = step * max(float(np.abs(Y).max()), 1.0) / length
+            return 0.0 * V
+        h = step * max(largest(Y), 1.0) / length
         forward, backward = (self.value_and_gradient(Y + s * V)[1] for s in (h, -h))
         return (forward - backward) / (2 * h)
 

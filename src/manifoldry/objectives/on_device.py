@@ -137,7 +137,7 @@ class DeviceAttraction:
         compiled = Y.shape[1] <= MAX_COMPILED_DIMENSION
         if compiled and type(kernel) is GaussianKernel:
             _, force, degree = device.edge_sums(Y, W, 0.0)
-            return Attraction(2 * device.xp.sum(force.astype(float) * Y), force, degree)
+            return Attraction(2 * device.inner_products([(force, Y)])[0], force, degree)
         if compiled and type(kernel) is StudentKernel:
             total, force, degree = device.edge_sums(Y, W, 1 / kernel.dof)
             factor = kernel.derivative_at_zero

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import on_current_device
+from manifoldry.device.vectors import centered, combination
 from manifoldry.objectives.base import Objective, check_embedding
 from manifoldry.objectives.fastest import default_pair_sums
 from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTerm
@@ -18,7 +19,7 @@ from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.position_sums import PositionSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import entries, pair_weights, with_values
-from manifoldry.util.arrays import as_array, column_means, like
+from manifoldry.util.arrays import as_array, like
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
@@ -316,7 +317,7 @@ class Pairwise(Objective):
             repulsion = repulsion + self.pair_sums.underflowed_force(
                 self.repulsion_kernel, Y, R.underflowed, rates
             )
-        G = 4 * self.exaggeration * attraction.force - 2 * self.weight * repulsion
+        G = combination([4 * self.exaggeration, -2 * self.weight], [attraction.force, repulsion])
         return self._total(attraction, R), like(G.astype(Y.dtype, copy=False), as_array(given))
 
     def diagonal_curvature(self, Y: Array) -> Array:
@@ -443,7 +444,7 @@ class Pairwise(Objective):
         return np.where(np.equal(i, j), 0.0, attraction - repulsion)
 
     def _total(self, attraction: Attraction, R: NormalizerValue) -> float:
-        attracted = self.exaggeration * attraction.value
+        attracted = self.exaggeration * float(attraction.value)
         return float(self.constant + attracted + self.weight * R.value)
 
     @cached_property
@@ -490,4 +491,4 @@ class Pairwise(Objective):
         """Center `Y`, since sums of products lose digits far from the origin."""
         Y = check_embedding(Y, self.n)
         dtype = Y.dtype if Y.dtype == np.float32 else np.float64
-        return (Y - column_means(Y)).astype(dtype, copy=False)
+        return centered(Y, dtype)

@@ -6,8 +6,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from manifoldry.device.vectors import centered
 from manifoldry.objectives.base import check_embedding
-from manifoldry.util.arrays import column_means
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array
 
@@ -231,4 +231,4 @@ def compiled_constants(kernel: str | RegressionKernel) -> CompiledConstants | No
 def centered_embedding(Y: Array, n: int) -> Array:
     """Centered embedding in double precision."""
     Y = check_embedding(Y, n).astype(np.float64, copy=False)
-    return Y - column_means(Y)
+    return centered(Y)

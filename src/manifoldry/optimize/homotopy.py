@@ -7,11 +7,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from manifoldry.device.vectors import centered
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.optimizer import Optimizer, Solution, StepCallback
 from manifoldry.optimize.resolve import resolve_optimizer
 from manifoldry.optimize.saddle import leave_saddle, smallest_curvature, thinnest_axis
-from manifoldry.util.arrays import cast, centered, largest, like, to_numpy
+from manifoldry.util.arrays import cast, largest, like, to_numpy
 from manifoldry.util.checks import check_count, check_nonnegative, check_option, check_positive
 from manifoldry.util.typing import Array
 

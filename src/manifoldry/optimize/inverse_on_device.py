@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
+from manifoldry.device.primitives import Rows
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
+from manifoldry.util.arrays import one_kernel
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
@@ -50,9 +53,14 @@ class ShiftedLaplacian:
         """The diagonal, (n, 1), in double precision."""
         return self._in(np.float64)[1]
 
-    def product(self, X: Array, dtype: type = np.float64) -> Array:
-        """The matrix times the columns of `X`."""
-        rows, diagonal = self._in(dtype)
+    def rows(self, dtype: type) -> Rows:
+        """The weights in a precision."""
+        rows: Rows = self._in(dtype)[0]
+        return rows
+
+    def product(self, X: Array) -> Array:
+        """The matrix times the columns of `X`, in double precision."""
+        rows, diagonal = self._in(np.float64)
         return diagonal * X - self.device.product(rows, X)
 
     def dense(self) -> Array:
@@ -85,7 +93,9 @@ def invert_on_device(A: ShiftedLaplacian, rule: AutoInverse) -> DefiniteInverse:
 def _polynomial(A: ShiftedLaplacian, degree: int, condition: float) -> Callable[[Array], Array]:
     """Chebyshev's iteration in single precision; see `ChebyshevInverse`."""
     middle, half = 1 + 1 / condition, 1 - 1 / condition
+    diagonal = A.diagonal.astype(np.float32)
     inverse = (1 / A.diagonal).astype(np.float32)
+    advance = one_kernel(A.device.xp, _chebyshev_step)
 
     def solve(B: Array) -> Array:
         scale = A.device.xp.abs(B).max()
@@ -94,12 +104,26 @@ def _polynomial(A: ShiftedLaplacian, degree: int, condition: float) -> Callable[
         X = step.copy()
         for _ in range(degree - 1):
             last, ratio = ratio, 1 / (2 * middle / half - ratio)
-            R = R - A.product(step, np.float32)
-            step = np.float32(ratio * last) * step + np.float32(2 * ratio / half) * inverse * R
-            X += step
+            product = A.device.product(A.rows(np.float32), step)
+            numbers = ratio * last, 2 * ratio / half
+            R, step, X = advance(R, product, step, X, diagonal, inverse, *numbers)
         return X.astype(float) * scale
 
     return solve
+
+
+def _chebyshev_step(xp: Any) -> Callable[..., tuple[Array, Array, Array]]:
+    """The arithmetic of a step of Chebyshev's iteration, for arrays of a namespace."""
+
+    def advance(
+        R: Array, product: Array, step: Array, X: Array, diagonal: Array, inverse: Array,
+        old: float, new: float,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        R = R - (diagonal * step - product)
+        step = old * step + new * inverse * R
+        return R, step, X + step
+
+    return advance
 
 
 def _conjugate_gradients(

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manifoldry.device.vectors import combination, inner
 from manifoldry.optimize.optimizer import Evaluator, Point
-from manifoldry.util.arrays import inner, largest, precision
+from manifoldry.util.arrays import largest, precision
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_below, check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array
@@ -54,7 +55,7 @@ class Ray:
     def at(self, length: float) -> Trial:
         """Evaluate the objective at the start plus `length` times the direction."""
         with np.errstate(over="ignore", invalid="ignore"):
-            Y = self.start.Y + length * self.P
+            Y = combination([1.0, length], [self.start.Y, self.P])
         point = self.evaluator.at(Y)
         return Trial(length, point, inner(point.G, self.P) if point.is_finite else inf)
 

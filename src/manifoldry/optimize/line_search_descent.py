@@ -4,11 +4,12 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from manifoldry.device.vectors import norm
 from manifoldry.optimize.descent import Descent, Move, NoStep, Stepper
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import Armijo, LineSearch, Ray, Trial
 from manifoldry.optimize.optimizer import Evaluator, Point, SearchState
-from manifoldry.util.arrays import cast, norm
+from manifoldry.util.arrays import cast
 from manifoldry.util.checks import check_instance, check_positive
 from manifoldry.util.typing import Array
 

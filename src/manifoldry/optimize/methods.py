@@ -3,23 +3,20 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from manifoldry.device.vectors import combination, inner, inner_products
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.optimize.descent import Descent, Move, NoStep, Stepper
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
 from manifoldry.optimize.line_search_descent import LineSearchDescent, SearchDirection
 from manifoldry.optimize.optimizer import Evaluator, Point, SearchState
-from manifoldry.util.arrays import (
-    cast,
-    hstack_columns,
-    inner,
-    namespace,
-    norm,
-    one_kernel,
-    scalar_product,
-)
+from manifoldry.util.arrays import cast, hstack_columns, namespace, one_kernel
 from manifoldry.util.checks import (
     check_below,
     check_count,
@@ -231,29 +228,33 @@ class _CurvaturePair(NamedTuple):
 
 
 class _LBFGSDirection(SearchDirection):
+    """The two loops over past steps in closed form, so that they take few passes over the data.
+
+    Let S and Y have the steps and the changes of the gradient as columns, R the entries of SᵀY on
+    and above its diagonal D. The first loop yields α = R⁻¹·SᵀG and Q = G − Yα. The second one adds
+    S·δ to Z = γ·F·Q, with δ = R⁻ᵀ(Dα − YᵀZ).
+    """
+
     def __init__(self, optimizer: LBFGS, filter: FilterOperator) -> None:
         super().__init__(optimizer, filter)
         self.pairs: deque[_CurvaturePair] = deque(maxlen=optimizer.memory)
         self.min_cosine = optimizer.min_cosine
+        self.R = np.empty((0, 0))
 
     def compute(self, point: Point) -> Array:
-        Q, alphas = point.G, []
-        for pair in reversed(self.pairs):
-            alphas.append(scalar_product(pair.s, Q) / pair.curvature)
-            Q = Q - alphas[-1] * pair.y
-        Z = self._first_guess(Q, point)
-        for pair, alpha in zip(self.pairs, reversed(alphas), strict=True):
-            Z = Z + (alpha - scalar_product(pair.y, Z) / pair.curvature) * pair.s
-        return -Z
-
-    def _first_guess(self, Q: Array, point: Point) -> Array:
-        """γ·F·Q with γ = ⟨s, y⟩/⟨y, F·y⟩ of the last step s and its change y of the gradient."""
         if not self.pairs:
-            return self.filtered(Q, point)
-        last = self.pairs[-1]
-        Z, step = self._filter_both(Q, last.y, point)
-        length = inner(last.y, step)
-        return (last.curvature / length if length > 0 else 1.0) * Z
+            return super().compute(point)
+        steps, changes = [pair.s for pair in self.pairs], [pair.y for pair in self.pairs]
+        slopes = inner_products(*((s, point.G) for s in steps))
+        alpha = solve_triangular(self.R, slopes, check_finite=False)
+        Q = combination([1.0, *-alpha], [point.G, *changes])
+        Z, last = self._filter_both(Q, changes[-1], point)
+        length, *products = inner_products((changes[-1], last), *((y, Z) for y in changes))
+        # γ = ⟨s, y⟩/⟨y, F·y⟩ of the last step s and its change y of the gradient
+        gamma = self.pairs[-1].curvature / length if length > 0 else 1.0
+        rest = np.diagonal(self.R) * alpha - gamma * np.array(products)
+        delta = solve_triangular(self.R, rest, trans=1, check_finite=False)
+        return combination([-gamma, *-delta], [Z, *steps])
 
     def _filter_both(self, A: Array, B: Array, point: Point) -> tuple[Array, Array]:
         """F·A and F·B, in one call if that is cheaper."""
@@ -268,14 +269,22 @@ class _LBFGSDirection(SearchDirection):
     def update(self, ray: Ray, trial: Trial) -> None:
         super().update(ray, trial)
         s, y = trial.point.Y - ray.start.Y, trial.point.G - ray.start.G
-        curvature = inner(s, y)
-        if curvature > self.min_cosine * norm(s) * norm(y):
-            self.pairs.append(_CurvaturePair(s, y, curvature))
+        square, curvature, change = inner_products((s, s), (s, y), (y, y))
+        if curvature > self.min_cosine * sqrt(square) * sqrt(change):
+            self._add(_CurvaturePair(s, y, curvature))
+
+    def _add(self, pair: _CurvaturePair) -> None:
+        if len(self.pairs) == self.pairs.maxlen:
+            self.R = self.R[1:, 1:]
+        self.pairs.append(pair)
+        earlier = [(known.s, pair.y) for known in self.pairs][:-1]
+        column = np.array([*inner_products(*earlier), pair.curvature])[:, None]
+        self.R = np.hstack([np.vstack([self.R, np.zeros((1, len(self.R)))]), column])
 
     def reset(self) -> bool:
         remembered = bool(self.pairs)
         self.pairs.clear()
-        self.last = None
+        self.R, self.last = np.empty((0, 0)), None
         return remembered
 
     def saved_state(self) -> SearchState:
@@ -287,7 +296,7 @@ class _LBFGSDirection(SearchDirection):
         super().restore(state)
         for i in range(int(state["n_pairs"])):
             curvature = float(state[f"curvature{i}"])
-            self.pairs.append(_CurvaturePair(state[f"s{i}"], state[f"y{i}"], curvature))
+            self._add(_CurvaturePair(state[f"s{i}"], state[f"y{i}"], curvature))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from manifoldry.device.vectors import centered, norms
 from manifoldry.objectives.base import Objective
-from manifoldry.util.arrays import all_finite, centered, namespace, norms, precision
+from manifoldry.util.arrays import all_finite, namespace, precision
 from manifoldry.util.cached import cached_property
 from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.typing import Array

@@ -9,9 +9,13 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg
 
+from manifoldry.device import device_of
+from manifoldry.device.vectors import centered
 from manifoldry.objectives.base import Objective
+from manifoldry.optimize.descent import placed_for
+from manifoldry.optimize.saddle_on_device import smallest_pair
 from manifoldry.optimize.spectral_direction import SpectralDirection
-from manifoldry.util.arrays import cast, centered, double, like, to_numpy
+from manifoldry.util.arrays import cast, double, like, to_numpy
 from manifoldry.util.typing import Array
 
 
@@ -45,8 +49,8 @@ def smallest_curvature(
     """The smallest eigenvalue of the objective's Hessian at an embedding, with its eigenvector.
 
     Computed by LOBPCG, for which the Laplacian of the attraction is a very good preconditioner: it
-    takes tens of products with the Hessian where Lanczos takes hundreds. The iteration runs on the
-    CPU, products with the Hessian on the device of the embedding.
+    takes tens of products with the Hessian where Lanczos takes hundreds. It runs on the current
+    device, if there is one.
 
     Parameters
     ----------
@@ -76,15 +80,18 @@ def smallest_curvature(
     >>> round(smallest_curvature(objective, np.zeros((2, 1))).value, 6)
     -4.0
     """
-    Y = double(Y)
+    given, Y = Y, double(placed_for(objective, Y))
     moves = _Displacements(objective, Y, np.eye(Y.shape[1]) if axis is None else axis[:, None])
     R = moves.rigid_motions()
     scale = 4 * float(objective.attraction.sum()) / objective.n or 1.0
     if moves.size <= dense_up_to:
         value, v = _dense(moves, R)
+    elif device_of(Y) is not None:
+        value, V = _iterated_on_device(moves, R, tol * scale, block, max_iter)
+        return Curvature(value, like(V, given), scale)
     else:
         value, v = _iterated(moves, R, tol * scale, block, max_iter)
-    return Curvature(value, moves.lift(v), scale)
+    return Curvature(value, like(moves.lift(v), given), scale)
 
 
 def thinnest_axis(Y: Array) -> Array:
@@ -100,13 +107,13 @@ def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings:
     The first trial moves points by one, the width of the kernel, in the root mean square; each
     further trial moves them half as far.
     """
-    value = objective.value(Y)
-    V = Y.shape[0] ** 0.5 * direction
+    here = placed_for(objective, Y)
+    value, V = objective.value(here), Y.shape[0] ** 0.5 * like(direction, here)
     for k in range(max_halvings):
-        sides = [cast(Y + s * 0.5**k * V, Y.dtype) for s in (1, -1)]
+        sides = [cast(here + s * 0.5**k * V, here.dtype) for s in (1, -1)]
         values = [objective.value(side) for side in sides]
         if min(values) < value:
-            return sides[int(np.argmin(values))]
+            return like(sides[int(np.argmin(values))], Y)
     return Y
 
 
@@ -188,3 +195,21 @@ def _iterated(
             values, V = eigsh(H, 1, which="SA", v0=v0, tol=tol)
     least = int(np.argmin(values))
     return float(values[least]), V[:, least]
+
+
+def _iterated_on_device(
+    moves: _Displacements, R: Array, tol: float, block: int, max_iter: int
+) -> tuple[float, Array]:
+    """The same as `_iterated`, where the embedding is; the displacement has its shape."""
+    filter, Y = SpectralDirection().operator_for(moves.objective), moves.Y
+    motions, axes = like(R.T, Y), like(moves.axes, Y)
+
+    def product(V: Array) -> Array:
+        return moves.objective.hessian_product(Y, V @ axes.T) @ axes
+
+    def precondition(V: Array) -> Array:
+        return filter.apply(V @ axes.T, Y) @ axes
+
+    start = np.random.default_rng(0).standard_normal((block, len(Y), axes.shape[1]))
+    value, V = smallest_pair(product, precondition, like(start, Y), motions, tol, max_iter)
+    return value, V @ axes.T

@@ -6,12 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device, current_device
+from manifoldry.device.vectors import centered
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.weights import strongest_edges, with_values
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.optimize.filter import Filter, FilterOperator, Jacobi
 from manifoldry.optimize.inverse_on_device import ShiftedLaplacian, invert_on_device
-from manifoldry.util.arrays import cast, centered, double, like, on_host
+from manifoldry.util.arrays import cast, double, like, on_host
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manifoldry.device.vectors import norm
 from manifoldry.optimize.optimizer import Point, SearchState
-from manifoldry.util.arrays import norm, precision
+from manifoldry.util.arrays import precision
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 
 

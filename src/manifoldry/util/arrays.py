@@ -1,13 +1,12 @@
 """Functions of arrays that follow the array API standard: numpy, CuPy, array_api_strict.
 
-They let iterative methods run on a device: namespaces, changes of precision, and reductions to
-Python floats.
+They let iterative methods run on a device: namespaces, changes of precision, and copies.
+Sums over entries are in `device/vectors.py`.
 """
 
 import sys
 from collections.abc import Callable
 from functools import cache
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -135,67 +134,6 @@ def largest(Y: Array) -> float:
     """Largest absolute value of the entries."""
     xp = namespace(Y)
     return float(xp.max(xp.abs(Y)))
-
-
-def inner(A: Array, B: Array) -> float:
-    """Σ AᵢⱼBᵢⱼ in double precision.
-
-    BLAS is not used, because its threads wait for each other, for milliseconds on a busy machine.
-    """
-    if on_cpu(A):
-        A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
-        return float(np.einsum("ij,ij->", A, B))
-    return float(scalar_product(A, B))
-
-
-def scalar_product(A: Array, B: Array) -> Any:
-    """Σ AᵢⱼBᵢⱼ in double precision, on a device if `A` is there, without waiting for it."""
-    return inner(A, B) if on_cpu(A) else namespace(A).sum(double(A) * double(B))
-
-
-def norms(*arrays: Array) -> list[float]:
-    """Frobenius norms of several arrays, in double precision, by one transfer from a device."""
-    if all(map(on_cpu, arrays)):
-        return [norm(A) for A in arrays]
-    xp = namespace(arrays[0])
-    squares = [xp.sum(D * D) for D in map(double, arrays)]
-    return [sqrt(float(square)) for square in to_numpy(xp.stack(squares))]
-
-
-def norm(A: Array) -> float:
-    """Frobenius norm of `A`, in double precision.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> norm(np.array([[3.0], [4.0]]))
-    5.0
-    """
-    return sqrt(inner(A, A))
-
-
-def centered(Y: Array) -> Array:
-    """`Y` minus its column means, in double precision."""
-    if on_cpu(Y):
-        return np.asarray(Y - Y.mean(axis=0, dtype=np.float64))
-    Y = double(Y)
-    return Y - column_means(Y)
-
-
-def column_means(Y: Array) -> Array:
-    """Means of the columns, (1, d), in double precision.
-
-    As a product: CuPy reduces the rows of a long array by few threads.
-    """
-    if on_cpu(Y):
-        return np.asarray(Y.mean(axis=0, dtype=np.float64, keepdims=True))
-    xp, n = namespace(Y), Y.shape[0]
-    return xp.ones((1, n), dtype=xp.float64) @ double(Y) / n
-
-
-def extent(Y: Array) -> float:
-    """Size of an embedding: the Frobenius norm after centering."""
-    return norm(centered(Y))
 
 
 def hstack_columns(A: Array, B: Array) -> Array:
