@@ -4,6 +4,7 @@ Pages have markers such as ``<!-- tasks -->`` and ``<!-- /tasks -->``, and what 
 written here, so that no page has a number that the recorded results do not have.
 """
 
+import json
 import re
 from datetime import datetime
 from operator import itemgetter
@@ -16,9 +17,23 @@ from benchmarks.ratios import IN_TURN, in_turn, reaches, turn_by_turn
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = Path(__file__).parent / "results"
 MACHINE = "amd-epyc-2-cores"  # the results that the pages show
 OWN = ("isomap-million", "tsne-million", "nonredundant-mnist-15k", "nonredundant-roll-1m")
 MAPS = ("tsne-digits", "tsne-mnist-10k", "tsne-mnist-70k")
+GPU = "nvidia-h200"  # the results of `benchmarks.gpu` that the pages show
+ON_GPU = {
+    "neighbors": "15 neighbors of 70 000 digits (MNIST, 784 pixels)",
+    "neighbors-million": "15 neighbors of 1 000 000 points with 128 features",
+    "tsne": "`TSNE` of 70 000 digits, exact sums",
+    "tsne-fft": "`TSNE` of 70 000 digits, interpolated sums",
+    "tsne-million-fft": "`TSNE` of 1 000 000 points with 50 features, interpolated sums",
+    "tsne-million": "`TSNE` of 1 000 000 points with 50 features, exact sums",
+    "elastic-homotopy": "`ElasticEmbedding` of 70 000 digits, λ found",
+    "eigenmaps": "`LaplacianEigenmaps` of 70 000 digits",
+    "nonredundant-gradient": "`NonRedundant`, 11 coordinates of 15 000 digits",
+    "trustworthiness": "`trustworthiness` of a map of 70 000 digits, all pairs",
+}
 # The names of quality metrics in the results, and for readers.
 QUALITY = {"KL": "KL divergence", "trust": "trustworthiness", "1-NN": "1-NN accuracy"}
 
@@ -51,6 +66,9 @@ def tables(results):
     yield "coming-from/scikit-learn.md", "times", against(workloads, "scikit-learn")
     yield "coming-from/opentsne.md", "times", against(workloads, "openTSNE")
     yield "coming-from/umap-learn.md", "times", map_table(workloads)
+    path = RESULTS / f"{GPU}.json"
+    if path.exists():
+        yield "gpu.md", "figures", gpu_table(json.loads(path.read_text(encoding="utf-8")))
 
 
 def conditions(machine, workloads):
@@ -136,6 +154,17 @@ def own_table(workloads):
     return markdown(["task", "", "time", "memory"], rows)
 
 
+def gpu_table(results):
+    """Time and memory of what a GPU computes."""
+    work = results["work"]
+    rows = [
+        [what, amount(work[name]["best"], "seconds"), f"{work[name]['memory_gb']:.1f} GB"]
+        for name, what in ON_GPU.items()
+        if "best" in work.get(name, {})
+    ]
+    return markdown(["work", "time", "memory of the GPU"], rows)
+
+
 def against(workloads, package):
     """Ours beside the fastest method of one package, for the tasks that it does as well."""
     head = ["task", "ours", package, "time, ours ÷ theirs", "memory, ours ÷ theirs"]
@@ -184,7 +213,7 @@ def pages(results, folder=DOCS):
 
 
 if __name__ == "__main__":
-    from benchmarks.report import RESULTS, read, write_whole
+    from benchmarks.report import read, write_whole
 
     for path, text in pages(read(RESULTS / f"{MACHINE}.json")).items():
         write_whole(path, text)

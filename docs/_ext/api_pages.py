@@ -37,6 +37,7 @@ GROUPS = {
     ],
     "Looking at maps": ["explore"],
     "Neighbor graphs": ["NeighborGraph"],
+    "Computing on a GPU": ["using_device"],
     "Model files": ["save", "load", "read_info"],
 }
 

@@ -74,6 +74,7 @@ EXAMPLES = {
         "landmarks",
         "one_graph",
         "memory_map",
+        "gpu",
     ),
     "extending": (
         "own_method",
@@ -88,6 +89,7 @@ FAST = (
     "trust/which_feature",
     "spectral/nonredundant",
     "density/learn_a_rotation",
+    "large/gpu",
     "extending/own_method",
 )
 # Files of the loaders in `manifoldry.datasets`.
