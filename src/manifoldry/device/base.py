@@ -67,7 +67,7 @@ class Device(Primitives):
     # Memory
 
     def array(self, host: Any, dtype: Any = None, *, keep: bool = True) -> Array:
-        """Return the copy of an array on this device; a large one is copied once per context.
+        """Return the copy of an array on this device; long ones are copied once per context.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Device(Primitives):
                 self.hold(host, copy)
         return copy if dtype is None else copy.astype(dtype, copy=False)
 
-    def hold(self, host: Array, copy: Array, least: int = 2**16) -> None:
+    def hold(self, host: Array, copy: Array, least: int = 2**12) -> None:
         """Remember that `copy` is the array `host` on this device.
 
         It is forgotten when the context ends, when the array of the host is deleted, or when its
@@ -106,7 +106,7 @@ class Device(Primitives):
             An array of numpy.
         copy : array
             The same array on the device.
-        least : int, default=2**16
+        least : int, default=2**12
             Bytes of the shortest array that is remembered.
         """
         use = _CURRENT.get()

@@ -69,7 +69,7 @@ def smallest_pair(
 
 
 def _ritz_pairs(S: Array, AS: Array, b: int) -> tuple[Array, Array]:
-    """The b smallest Ritz values in the span of the rows of `S`, and their coefficients (b, rows)."""
+    """The b smallest Ritz values in the span of the rows of `S`, and coefficients (b, rows)."""
     xp = namespace(S)
     G, H = to_numpy(xp.stack([S @ S.T, S @ AS.T]))
     scale = 1 / np.sqrt(np.maximum(np.diag(G), np.finfo(float).tiny))
