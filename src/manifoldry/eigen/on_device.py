@@ -93,9 +93,7 @@ class SparseOnDevice(DeviceOperator):
 
     @cached_property
     def _row_numbers(self) -> Array:
-        indptr, xp = self._rows.indptr, self.device.xp
-        edges = xp.arange(self.nnz, dtype=indptr.dtype)
-        return xp.searchsorted(indptr, edges, side="right") - 1  # rows that end before an edge
+        return self._rows.row_numbers(self.device.xp)
 
     def diagonal(self) -> Array:
         xp = self.device.xp

@@ -32,10 +32,3 @@ def joined_labels(device: Device, rows: Array, columns: Array, n: int) -> IntArr
     if not bool(targets.any()):
         return np.zeros(n, dtype=np.int32)
     return np.unique(device.host(targets), return_inverse=True)[1].astype(np.int32)
-
-
-def edge_rows(device: Device, indptr: Array, count: int) -> Array:
-    """Row of each of `count` edges in compressed rows: how many rows end before it."""
-    xp = device.xp
-    edges = xp.arange(count, dtype=indptr.dtype)
-    return xp.searchsorted(indptr, edges, side="right") - 1

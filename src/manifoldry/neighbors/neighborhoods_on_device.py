@@ -168,9 +168,8 @@ def weighted_sum_on_device(
 
 
 def _entries_of(device: Device, factor: float, matrix: sparse.csr_array) -> _Entries:
-    xp, rows = device.xp, device.rows(matrix)
-    places = xp.arange(len(rows.indices), dtype=np.int64)
-    row = xp.searchsorted(rows.indptr, places, side="right") - 1
+    rows = device.rows(matrix)
+    row = rows.row_numbers(device.xp)
     return _Entries(row * rows.n_rows + rows.indices, factor * rows.data)
 
 

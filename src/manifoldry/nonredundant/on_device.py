@@ -106,9 +106,7 @@ class GraphOnDevice:
     @cached_property
     def rows(self) -> Array:
         """Row of each edge."""
-        xp, indptr = self.device.xp, self.W.indptr
-        edges = xp.arange(len(self.W.indices), dtype=indptr.dtype)
-        return xp.searchsorted(indptr, edges, side="right") - 1
+        return self.W.row_numbers(self.device.xp)
 
     def steps(self, F: Array) -> Array:
         """Differences of the columns of `F` along every edge, (n_edges, q)."""

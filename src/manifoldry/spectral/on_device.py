@@ -9,7 +9,7 @@ from manifoldry.affinity.dense import RBF
 from manifoldry.affinity.on_device import LEAST_EDGES
 from manifoldry.device import Device, current_device
 from manifoldry.eigen.on_device import FEWER_POINTS
-from manifoldry.neighbors.components_on_device import edge_rows, joined_labels
+from manifoldry.neighbors.components_on_device import joined_labels
 from manifoldry.neighbors.distances import Frame, expansion_error
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
@@ -28,7 +28,7 @@ def device_with_edges(W: Matrix) -> Device | None:
 def sparse_laplacian(device: Device, W: sparse.csr_array) -> sparse.csr_array:
     """D − W for symmetric weights with sorted rows; the device keeps its copy."""
     xp, n, rows = device.xp, W.shape[0], device.rows(W, np.float64)
-    row, column, data = edge_rows(device, rows.indptr, W.nnz), rows.indices, rows.data
+    row, column, data = rows.row_numbers(xp), rows.indices, rows.data
     between = row != column
     row, column, data = row[between], column[between], data[between]
     # Entries move by one place for each diagonal entry before them.
@@ -60,7 +60,7 @@ def strong_components(
 ) -> IntArray:
     """The same as `coupled_components`, on a device."""
     xp, rows = device.xp, device.rows(A, np.float64)
-    row, column, size = edge_rows(device, rows.indptr, A.nnz), rows.indices, abs(rows.data)
+    row, column, size = rows.row_numbers(xp), rows.indices, abs(rows.data)
     root = xp.sqrt(abs(device.array(A.diagonal())))
     strong = size > negligible * root[row] * root[column]
     strong &= size > vanishing * size.max()
