@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,7 +37,6 @@ class Work:
     quality: Callable
     target: float | None = None  # seconds
     repeats: int = 3
-    devices: tuple[str, ...] = ("cuda",)
     limits: dict = field(default_factory=dict)
     """By name of a figure: ("<=" or ">=", bound)."""
 
@@ -117,8 +117,8 @@ def nonredundant(X, device, criterion="prediction"):
     from manifoldry import LaplacianEigenmaps, NonRedundant
 
     bandwidth = 0.3
-    base = LaplacianEigenmaps(11, n_neighbors=10)
-    return NonRedundant(base, 11, criterion=criterion, bandwidth=bandwidth, device=device).fit(X)
+    base = LaplacianEigenmaps(11, n_neighbors=10, device=device)
+    return NonRedundant(base, 11, criterion=criterion, bandwidth=bandwidth).fit(X)
 
 
 def trust(X, device):
@@ -139,8 +139,9 @@ def divergence(X, result):
     Y = result if isinstance(result, np.ndarray) else result.embedding_
     if not isinstance(result, np.ndarray) and "exact" in result.pairs_:
         return {"KL": float(result.loss_), "iterations": int(result.n_iter_)}
-    with using_device("cuda"):
-        model = TSNE(perplexity=30, init=Y, early_exaggeration=1.0, max_iter=1, device="cuda")
+    device = getattr(result, "device", "cuda")
+    with using_device(device):
+        model = TSNE(perplexity=30, init=Y, early_exaggeration=1.0, max_iter=1, device=device)
         objective = model.fit(X).objective_
         value = replace(objective, pair_sums=Exact()).value(Y.astype(np.float64))
     return {"KL": float(value), "iterations": getattr(result, "n_iter_", None)}
@@ -239,15 +240,18 @@ def main(arguments=None):
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each")
     parser.add_argument("--one", action="store_true", help="measure here, and print a line of JSON")
     parser.add_argument("--repeats", type=int, default=None)
+    parser.add_argument("--commit", help="if this is no checkout")
+    parser.add_argument("--device", default="cuda", help="cpu measures the same without a GPU")
     options = parser.parse_args(arguments)
     unknown = set(options.names) - set(WORK)
     if unknown:
         parser.error(f"{sorted(unknown)} must be among {', '.join(WORK)}")
     if options.one:
-        print(json.dumps(measured(WORK[options.names[0]], options.repeats)))
+        print(json.dumps(measured(WORK[options.names[0]], options.device, options.repeats)))
         return
     kept = json.loads(options.out.read_text()) if options.out.exists() else {"work": {}}
-    kept["machine"] = machine() | card()
+    kept["machine"] = machine() | (card() if options.device != "cpu" else {})
+    kept["commit"] = options.commit or source("manifoldry")["commit"]
     for name in options.names or WORK:
         kept["work"][name] = in_process(name, options)
         options.out.write_text(json.dumps(kept, indent=1) + "\n")
@@ -256,7 +260,7 @@ def main(arguments=None):
 
 
 def in_process(name, options):
-    command = [sys.executable, "-m", "benchmarks.gpu", "--one", name]
+    command = [sys.executable, "-m", "benchmarks.gpu", "--one", name, "--device", options.device]
     if options.repeats is not None:
         command += ["--repeats", str(options.repeats)]
     try:
@@ -268,22 +272,21 @@ def in_process(name, options):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measured(work, repeats=None):
+def measured(work, device, repeats=None):
     """First call, best of the others, memory of the card, and quality of the result."""
     warnings.simplefilter("ignore")
     X = work.data()
-    with Sampler() as memory:
+    with nullcontext() if device == "cpu" else Sampler() as memory:
         seconds = []
         for _ in range(1 + (work.repeats if repeats is None else repeats)):
             start = time.perf_counter()
-            result = work.run(X, "cuda")
+            result = work.run(X, device)
             seconds.append(time.perf_counter() - start)
     return {
         "first": seconds[0],
         "best": min(seconds[1:], default=seconds[0]),
-        "memory_gb": memory.peak / 1e9,
+        "memory_gb": memory.peak / 1e9 if memory else None,
         "quality": work.quality(X, result),
-        "source": source("manifoldry"),
         "date": time.strftime("%Y-%m-%d"),
     }
 
@@ -291,10 +294,12 @@ def measured(work, repeats=None):
 class Sampler:
     """The largest amount of memory of the card that was in use, sampled by a thread."""
 
+    peak = 0
+
     def __enter__(self):
         import cupy
 
-        self.get, self.peak = cupy.cuda.runtime.memGetInfo, 0
+        self.get = cupy.cuda.runtime.memGetInfo
         self.before = self.get()[0]
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.run)
@@ -335,7 +340,7 @@ def table(kept):
     rule = "| --- | --- | --- | --- | --- | --- | --- |"
     note = (
         f"{about['card']}, {about['card_memory_gb']} GB; {about['versions']}; Python "
-        f"{about['python']}; {about['threads']} processors beside it."
+        f"{about['python']}; {about['threads']} processors beside it. Commit {kept['commit'][:12]}."
     )
     return "\n".join([head, rule, *rows, "", note, ""])
 
