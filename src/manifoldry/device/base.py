@@ -18,7 +18,13 @@ from manifoldry.util.typing import Array, Matrix
 
 
 class MissingDeviceError(RuntimeError):
-    """The requested device is not there, or cannot be used: `problem` says why."""
+    """The requested device is not there, or cannot be used.
+
+    Parameters
+    ----------
+    problem : str
+        Why.
+    """
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -32,8 +38,9 @@ class MissingDeviceError(RuntimeError):
 class Device(Primitives):
     """Base class of processors with memory of their own.
 
-    A subclass implements the :class:`~manifoldry.device.primitives.Primitives`. Their arguments and
-    results are arrays of its namespace `xp`, which has the functions of numpy.
+    A subclass implements what computes: the primitives, which its base class in
+    ``manifoldry.device.primitives`` lists. Their arguments and results are arrays of its namespace
+    `xp`, which has the functions of numpy. Primitives may change in any version.
 
     Methods that take long arrays from the host use :meth:`array`, which copies each of them once
     per context of :func:`using_device`.

@@ -176,7 +176,7 @@ class PairSolver(EigenSolver):
     """
 
     any_namespace: ClassVar[bool] = False
-    """Whether :meth:`_basis` takes arrays of any namespace, such as those of a device."""
+    """Whether ``_basis`` takes arrays of any namespace, such as those of a device."""
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         return self.solve_with_extra(problem, k, 0, rng)
