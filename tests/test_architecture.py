@@ -18,8 +18,9 @@ ROOT = pathlib.Path(manifoldry.__file__).parent
 # Every package imports only those before it; docs/architecture.md has the picture.
 ORDER = (
     *("exceptions", "util", "device", "datasets", "neighbors", "affinity", "eigen", "objectives"),
-    *("optimize", "extension", "base", "spectral", "iterative", "semidefinite", "density", "nonredundant"),
-    *("wrappers", "metrics", "dimension", "lie", "methods", "plotting", "io", "tl", "reporting"),
+    *("optimize", "extension", "base", "spectral", "iterative", "semidefinite", "density"),
+    *("nonredundant", "wrappers", "metrics", "dimension", "lie", "methods", "plotting", "io", "tl"),
+    "reporting",
     *("explorer", "cli"),
 )
 # numba has no parameter for the class of its cache; os._exit is public, whatever its name.

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 import manifoldry as mf
@@ -15,7 +17,9 @@ from manifoldry.device import current_device, resolve_device, using_device
 from manifoldry.device.emulated import COPIES, EmulatedArray, EmulatedDevice
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.ukr_floor import Floor
+from manifoldry.objectives import Bifurcation, FFTInterpolation, GaussianKernel
 from manifoldry.objectives.kernel_regression import UKRObjective
+from manifoldry.optimize import LBFGS, Heat
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -184,6 +188,55 @@ class TestParameter:
         assert pickle.loads(pickle.dumps(model)).get_params()["device"] is None
 
 
+def positions(X):
+    Y = X[:, :2]
+    return FFTInterpolation().at_positions(GaussianKernel(), Y).at(Y + 0.1)
+
+
+# What runs on the CPU, and a function that does it.
+ON_THE_CPU = {
+    "Isomap": ("the search for shortest paths", lambda X: mf.Isomap().fit(X).transform(X)),
+    "dimension": (
+        "the search for shortest paths",
+        lambda X: mf.dimension.residual_variance_elbow(X),
+    ),
+    "metric": ("the neighbor search", mf.LaplacianEigenmaps(metric="manhattan").fit),
+    "precomputed": (
+        "the neighbor search",
+        lambda X: mf.LaplacianEigenmaps(metric="precomputed").fit(cdist(X, X)),
+    ),
+    "sparse": ("the neighbor search", lambda X: mf.LaplacianEigenmaps().fit(sparse.csr_array(X))),
+    "kernel": ("the kernel of all pairs of points", mf.KernelPCA(kernel="poly").fit),
+    "new points of a kernel": (
+        "the Gaussian kernel of all pairs of points",
+        lambda X: mf.KernelPCA().fit(X).transform(X + 0.1),
+    ),
+    "distances": ("the distances of all pairs of points", mf.ClassicalMDS(metric="manhattan").fit),
+    "clusters": ("the search for clusters", mf.SpectralClustering(3).fit),
+    "homotopy": (
+        "the critical weight of the repulsion",
+        lambda X: Bifurcation.of(
+            mf.ElasticEmbedding(weight=1.0, repulsion="squared_distance", max_iter=2)
+            .fit(X)
+            .objective_
+        ),
+    ),
+    "guidance": (
+        "spectral guidance",
+        mf.SymmetricSNE(init="pca", max_iter=3, optimizer=LBFGS(Heat())).fit,
+    ),
+    "positions": ("interpolation at new positions", positions),
+    "refits": (
+        "refits",
+        lambda X: metrics.stability(mf.PCA(2), X, n_resamples=2, n_jobs=2),
+    ),
+    "comparison": (
+        "the comparison of all pairs",
+        lambda X: metrics.trustworthiness(X, X[:, :2], metric="manhattan"),
+    ),
+}
+
+
 class TestWarnings:
     @pytest.mark.parametrize(
         "make", [mf.MVU, mf.ConformalEigenmaps, mf.ManifoldParzen], ids=lambda c: c.__name__
@@ -195,6 +248,26 @@ class TestWarnings:
         said = [str(each.message) for each in seen if "runs on the CPU" in str(each.message)]
         assert len(said) == 1, said
         assert said[0].startswith(f"{make.__name__.replace('MVU', 'MaximumVarianceUnfolding')} ")
+
+    @pytest.mark.parametrize("name", ON_THE_CPU)
+    def test_a_stage_on_the_cpu_is_said_once(self, name, emulated, X, monkeypatch):
+        monkeypatch.setattr("manifoldry.device.base.NOTICED_ABOVE", 0)  # also of few points
+        what, work = ON_THE_CPU[name]
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with using_device(emulated):
+                work(X)
+        said = [
+            str(each.message) for each in seen if f"{what} runs on the CPU" in str(each.message)
+        ]
+        assert len(said) == 1, said
+
+    def test_little_work_is_not_mentioned(self, emulated, X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ManifoldryWarning)
+            mf.SpectralClustering(3, device=emulated).fit(X)
+            mf.KernelPCA(kernel="poly", device=emulated).fit(X).transform(X)
+            mf.LaplacianEigenmaps(metric="precomputed", device=emulated).fit(cdist(X, X))
 
     def test_also_of_estimators_without_the_parameter(self, emulated, X):
         with using_device(emulated):

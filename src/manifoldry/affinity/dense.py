@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import say_on_cpu
 from manifoldry.neighbors.base import UNKNOWN_AMONG
 from manifoldry.neighbors.distances import (
     Frame,
@@ -72,6 +73,10 @@ class RBF:
 
     def _function_of_squares(self, X: Matrix, function: Callable[[Array], None]) -> Array:
         """Squared distances, (n_new, n_train), which a function modifies block by block."""
+        given = sparse.issparse(X) or sparse.issparse(self.X)
+        why = "the data are sparse" if given else "only that of training points is computed there"
+        numbers = float(X.shape[0]) * self.n_train
+        say_on_cpu("the Gaussian kernel of all pairs of points", why, numbers)
         return squared_distances(X, self.X, self.frame, accuracy=1e-9 / self.gamma, then=function)
 
 
@@ -92,6 +97,8 @@ class PairwiseKernel:
         """Kernel values, (n_new, n_train)."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
+        why = f"only kernel='rbf' is computed there, not {self.kernel!r}"
+        say_on_cpu("the kernel of all pairs of points", why, float(X.shape[0]) * self.n_train)
         K = pairwise_kernels(X, self.X, metric=self.kernel, filter_params=True, **self.params)
         return np.asarray(K, dtype=np.float64)
 

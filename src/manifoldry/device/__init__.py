@@ -11,6 +11,7 @@ from manifoldry.device.base import (
     device_of,
     on_current_device,
     resolve_device,
+    say_on_cpu,
     using_device,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "device_of",
     "on_current_device",
     "resolve_device",
+    "say_on_cpu",
     "using_device",
 ]

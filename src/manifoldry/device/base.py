@@ -386,6 +386,27 @@ def _clear_memory_errors(device: Device) -> Iterator[None]:
         ) from error
 
 
+NOTICED_ABOVE = 2**22
+"""Numbers that are computed on the CPU in so little time that :func:`say_on_cpu` is silent."""
+
+
+def say_on_cpu(what: str, why: str, numbers: float = float("inf")) -> None:
+    """Warn, once per context, that `what` is computed on the CPU, if there is a current device.
+
+    Parameters
+    ----------
+    what : str
+        What runs on the CPU.
+    why : str
+        The reason, or how to avoid it.
+    numbers : float, default=inf
+        How many numbers are computed. There is no warning about few.
+    """
+    device = current_device()
+    if device is not None and numbers >= NOTICED_ABOVE:
+        device.runs_on_host(what, why)
+
+
 def resolve_device(device: str | Device) -> Device | None:
     """Return the device of this name; None for ``"cpu"``.
 

@@ -15,7 +15,7 @@ from manifoldry.extension.on_device import BUDGET, copied_to
 from manifoldry.extension.pair_energy import PairEnergy, minimize_energies
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.util.arrays import to_numpy
+from manifoldry.util.arrays import namespace, to_numpy
 from manifoldry.util.cached import cached_property, state_of_fields
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks, spread_rows
@@ -146,6 +146,11 @@ class ElasticInverse:
     def _squares(self) -> Array:
         return squared_norms(self.points)
 
+    @cached_property
+    def _spread(self) -> float:
+        """Sum of the squared distances of all pairs of points, in the frame."""
+        return 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
+
     @property
     def _factors(self) -> "WidthFactors":
         return WidthFactors(self.attraction_width, self.repulsion_width)
@@ -174,8 +179,8 @@ class ElasticInverse:
         """Minimizers at the coordinates `Z`, in the frame, and convergence; see `_pose`."""
         energy, nearest = self._pose(Z, factors, without)
         if factors.repulsion == 0:
-            return energy.mean, np.ones(len(Z), dtype=bool)
-        starts = np.concatenate([energy.mean[None], self.points[nearest.T]])
+            return to_numpy(energy.mean), np.ones(len(Z), dtype=bool)
+        starts = np.concatenate([to_numpy(energy.mean)[None], self.points[nearest.T]])
         n_starts, n, D = starts.shape
         rows = np.tile(np.arange(n), n_starts)
         device = current_device()
@@ -193,27 +198,32 @@ class ElasticInverse:
 
         `without` is the training point that each energy leaves out.
         """
-        positions = np.asarray(self.Z, dtype=np.float64)
+        device, points, squares = current_device(), self.points, self._squares
+        Z, positions, without = copied_to(device, Z, np.asarray(self.Z, dtype=np.float64), without)
+        if device is not None:  # which keeps its copies
+            points, squares = device.array(points), device.array(squares)
         A = expanded_squares(Z, positions, squared_norms(positions))
         exponents, n_others = A / factors.attraction**2, len(self.X)
         if without is not None:
-            A[np.arange(len(Z)), without] = 0.0  # it does not repel
-            exponents[np.arange(len(Z)), without] = np.inf  # nor attract
+            own = namespace(A).arange(len(Z)), without
+            A[own] = 0.0  # it does not repel
+            exponents[own] = np.inf  # nor attract
             n_others -= 1
         least = exponents.min(axis=1, keepdims=True)
         K = np.exp(np.maximum(least - self.max_squared_distance, 0.0) - exponents)
         total = K.sum(axis=1)
-        spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
-        attraction = self.strength * total / (spread if spread > 0 else 1.0)
+        attraction = self.strength * total / (self._spread if self._spread > 0 else 1.0)
         energy = PairEnergy(
-            self.points,
-            self._squares,
+            points,
+            squares,
             *self._kernels(factors.repulsion),
             A / attraction[:, None],
-            (K @ self.points) / total[:, None],
+            (K @ points) / total[:, None],
         )
-        nearest = np.argsort(exponents, axis=1, kind="stable")
-        return energy, nearest[:, : min(self.n_nearest, n_others)]
+        n_nearest = min(self.n_nearest, n_others)
+        if device is not None:
+            return energy, device.host(device.smallest(exponents, n_nearest)).astype(np.intp)
+        return energy, np.argsort(exponents, axis=1, kind="stable")[:, :n_nearest]
 
     def _kernels(self, factor: float) -> tuple[Array, Array]:
         """Precisions and log scales of the affinities, in the frame; see `widths`."""

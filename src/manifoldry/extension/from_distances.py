@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.device import say_on_cpu
 from manifoldry.extension.base import Extension, KernelExtension, Nystrom
 from manifoldry.extension.kernel_pairs import KernelPairs
 from manifoldry.extension.layout import Layout
@@ -31,6 +32,8 @@ class DistancesToTraining:
         """Distances, (n_new, n_train)."""
         if self.X is None:
             return np.array(X, dtype=np.float64)
+        why = "only those of nearest neighbors are computed there"
+        say_on_cpu("the distances of all pairs of points", why, float(X.shape[0]) * self.n_train)
         if isinstance(self.metric, str) and self.metric == "euclidean":
             D2 = squared_distances(X, self.X, self._frame, accuracy=1e-12)
             return np.sqrt(D2, out=D2) * self._frame.unit

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from manifoldry.device import Device, current_device
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.neighbors.distances import Frame
 from manifoldry.optimize.homotopy import HomotopyRun
@@ -134,7 +135,13 @@ class _Sources(NamedTuple):
         edges = np.empty(len(counts))
         edges[labels] = low[0] + width * cells[:, 0]
         members = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(len(counts), n))
-        return cls(members @ Y / counts[:, None], counts, members @ X, labels, edges)
+        if (device := _device_for(X)) is not None:
+            there = device.product(device.rows(members), device.array(X))
+            sums = device.host(there)
+            device.hold(sums, there)
+        else:
+            sums = members @ X
+        return cls(members @ Y / counts[:, None], counts, sums, labels, edges)
 
     def predict_without(self, Y: Array, X: Array, labels: IntArray) -> Array:
         """The data at the positions `Y`, predicted without the points X there, in cells `labels`.
@@ -154,6 +161,8 @@ class _Sources(NamedTuple):
 
     def _predict(self, near: slice, Y: Array, X: Array, labels: IntArray) -> tuple[Array, Array]:
         """The prediction from some sources, and the squared distance of the nearest one."""
+        if (device := _device_for(self.sums)) is not None:
+            return self._predict_on(device, near, Y, X, labels)
         D = cdist(Y, self.positions[near], "sqeuclidean")
         own = np.arange(len(Y)), labels - near.start
         alone = self.counts[labels] == 1
@@ -165,6 +174,34 @@ class _Sources(NamedTuple):
         mine = K[own]
         total = K @ self.counts[near] - mine
         return (K @ self.sums[near] - mine[:, None] * X) / total[:, None], nearest
+
+    def _predict_on(
+        self, device: Device, near: slice, Y: Array, X: Array, labels: IntArray
+    ) -> tuple[Array, Array]:
+        """The same as `_predict`, on a device."""
+        xp = device.xp
+        here, true, own = (device.array(part, keep=False) for part in (Y, X, labels - near.start))
+        positions, counts, sums = (
+            device.array(part)[near] for part in (self.positions, self.counts, self.sums)
+        )
+        D, rows = device.squared_distances(here, positions), xp.arange(len(Y))
+        D[rows, own] = xp.where(counts[own] == 1, np.inf, D[rows, own])
+        nearest = D.min(axis=1)
+        with np.errstate(invalid="ignore"):
+            K = xp.exp(nearest[:, None] - D)
+        mine = K[rows, own]
+        total = K @ counts - mine
+        predicted = (K @ sums - mine[:, None] * true) / total[:, None]
+        return device.host(predicted), device.host(nearest)
+
+
+def _device_for(X: Matrix) -> Device | None:
+    """The device on which data are predicted; None for the CPU."""
+    device = current_device()
+    if device is not None and sparse.issparse(X):
+        device.runs_on_host("the choice of the weight", "the data are sparse; pass X.toarray()")
+        return None
+    return device
 
 
 def scaled_data(points: Matrix) -> Matrix:

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
+from manifoldry.device import say_on_cpu
 from manifoldry.exceptions import DominatedCoordinateWarning, ManifoldryWarning, warn
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import one_blas_thread
@@ -162,6 +163,8 @@ def run_tasks(
     """Run a task for all jobs in several processes and yield the results in order."""
     from joblib import Parallel, delayed
 
+    if n_jobs not in (None, 1):
+        say_on_cpu(what, "they run in several processes; pass n_jobs=1, or device to the estimator")
     done = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_run_task)(task, job) for job in jobs
     )

@@ -16,6 +16,7 @@ from manifoldry.neighbors.paths import Mask
 from manifoldry.neighbors.shortest_paths import (
     CompiledPaths,
     path_lengths_from,
+    say_of_paths,
     uses_compiled_paths,
 )
 from manifoldry.util.cached import cached_property, state_of_fields
@@ -132,6 +133,7 @@ class Geodesics:
 
     def _via_neighbors_of(self, edges: Edges) -> Callable[[slice], Array]:
         distances, n_targets = self.distances, len(self.targets)
+        say_of_paths(float(len(edges.indices)) * n_targets)
         compiled = "numba" in sys.modules and len(edges.indices) * n_targets > COMPILE_ABOVE_SUMS
         return lambda block: _via_neighbors(edges.of_rows(block), distances, compiled)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from manifoldry.device import say_on_cpu
 from manifoldry.neighbors.base import (
     Edges,
     NeighborIndex,
@@ -48,6 +49,8 @@ class DenseDistances(NeighborIndex):
         return X
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+        why = "distances are given, which are only sorted"
+        say_on_cpu("the neighbor search", why, float(X.shape[0]) * self.n)
         indices, distances = np.empty((X.shape[0], k), dtype=np.intp), np.empty((X.shape[0], k))
         for block in row_blocks(X.shape[0], self.n, budget=2**22):
             indices[block], distances[block] = smallest_entries(X[block], k)

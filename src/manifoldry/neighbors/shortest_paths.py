@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra, reverse_cuthill_mckee
 
+from manifoldry.device import say_on_cpu
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -27,6 +28,12 @@ _work_of_scipy = 0.0
 # Bytes of the distances of one point to the sources that are searched from at once. Two cache
 # lines and eight were slower, for digits and for rolls.
 BYTES_TOGETHER = 256
+
+
+def say_of_paths(work: float = np.inf) -> None:
+    """Warn, if there is a current device, that paths are searched for on the CPU."""
+    why = "it settles points one by one, in the order of their distance"
+    say_on_cpu("the search for shortest paths", why, work)
 
 
 def is_much_work(lengths: sparse.csr_array, n_sources: int) -> bool:
@@ -71,6 +78,7 @@ def path_lengths_from(
         enough sources and edges.
     """
     n = lengths.shape[0]
+    say_of_paths(float(len(sources)) * lengths.nnz)
     out = np.empty((len(sources), n)) if out is None else out
     if search is None and uses_compiled_paths(lengths, len(sources)):
         search = CompiledPaths.of(lengths)

@@ -9,6 +9,7 @@ from scipy.linalg import eigh, eigvalsh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from manifoldry.device import say_on_cpu
 from manifoldry.eigen import Auto, SpectralProblem
 from manifoldry.eigen.inverse import ShiftedInverse, estimated_fill
 from manifoldry.eigen.problem import End
@@ -173,6 +174,8 @@ class _Pencil:
             values, V = self._extreme(self.L, "smallest", k)
             weight = max(float(values[0]), 0.0) / (self.repulsion.pair_weight * self.n)
             return weight, V, (weight, weight)
+        why = "the repulsion has a weight for every pair of points"
+        say_on_cpu("the critical weight of the repulsion", why, float(self.n) ** 2)
         if self._factor_is_large():
             return self._combined(k)
         V = self._directions(k)

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.device import Device, current_device, device_of
+from manifoldry.device import Device, current_device, device_of, say_on_cpu
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.factored_weights import FactoredWeights
@@ -201,6 +201,7 @@ class InterpolatedPositionSums(PositionSums):
     def at(self, Z: Array, weights: NewWeights = None, rows: IntArray | None = None) -> LogSums:
         if weights is not None and not isinstance(weights, FactoredWeights):
             return self.exact.at(Z, weights, rows)
+        say_on_cpu("interpolation at new positions", "exact sums are computed on the device")
         sums, reliable = self.interpolated.at(Z, weights, rows)
         if self.outlying is not None:
             outlying = None if weights is None else weights.to(~np.asarray(self.inside))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.device import say_on_cpu
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import Filter, FilterOperator, Identity, Progress
 from manifoldry.optimize.guidance_matrix import check_guidance_matrix, graph_matrix, lazy
@@ -267,6 +268,8 @@ class _GuidanceOperator(FilterOperator):
         if len(self._stages):
             self._prepared = guidance.prepare(objective)
             self._on_host = not isinstance(self._prepared, np.ndarray)
+            if self._on_host:
+                say_on_cpu("spectral guidance", "its matrix is sparse; gradients are copied")
         else:
             self._next = (guidance.final_filter or Identity()).operator_for(objective)
 

@@ -10,7 +10,7 @@ from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.device import Device, current_device
+from manifoldry.device import Device
 from manifoldry.eigen import Dense, EigenSolver, Spectra, SpectralProblem, resolve_solver
 from manifoldry.extension.base import Extension
 from manifoldry.extension.from_distances import (
@@ -23,6 +23,7 @@ from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
+from manifoldry.neighbors.shortest_paths import say_of_paths
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, check_gram_memory
 from manifoldry.spectral.posed import Posed, connected_graph
@@ -167,9 +168,7 @@ class Isomap(SpectralEmbedder):
         components = self._policy().components(graph.components()[1])
         if check_option("short_circuits", self.short_circuits, ("warn", "ignore")) == "warn":
             warn_of_short_circuits(graph)
-        if (device := current_device()) is not None:
-            why = "it settles points one by one, in the order of their distance"
-            device.runs_on_host("the search for shortest paths", why)
+        say_of_paths()
         geodesics = self._geodesics(graph, components)
         self.landmarks_ = geodesics.targets
         return PosedGeodesics(data, components, geodesics)

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from manifoldry.affinity import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.resources import on_its_device
-from manifoldry.device import Device
+from manifoldry.device import Device, say_on_cpu
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.base import KernelExtension
@@ -180,6 +180,8 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         super().adopt(posed, spectra)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
+        numbers = float(self.embedding_.size) * self.n_clusters * 100  # starts times iterations
+        say_on_cpu("the search for clusters", "it is scikit-learn's k-means", numbers)
         with one_openmp_thread():
             self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
         self._fitted_names |= {"_kmeans", "labels_"}
