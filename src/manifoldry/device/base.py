@@ -16,6 +16,8 @@ from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.util.memory import NotEnoughMemoryError, replaced_remedy
 from manifoldry.util.typing import Array, Matrix
 
+_ON_THE_CPU = "device='cpu'"  # what to pass where the memory of a device does not suffice
+
 
 class MissingDeviceError(RuntimeError):
     """The requested device is not there, or cannot be used.
@@ -143,7 +145,7 @@ class Device(Primitives):
         known = use.copies.get(_place(host))
         return None if known is None else known[1].reshape(host.shape)
 
-    def host(self, array: Any) -> Array:
+    def host(self, array: Any) -> Any:
         """Return an array as one of numpy.
 
         Parameters
@@ -237,7 +239,7 @@ class Device(Primitives):
         if n_bytes > free:
             place = f"on {self.description}, where {_size(free)} are free"
             need = f"{what} needs {_size(n_bytes)} {place}"
-            raise NotEnoughMemoryError(need, replaced_remedy(remedy))
+            raise NotEnoughMemoryError(need, replaced_remedy(remedy), _ON_THE_CPU)
 
     def runs_on_host(self, what: str, why: str) -> None:
         """Warn, once per context, that `what` is computed on the CPU.
@@ -382,7 +384,7 @@ def _clear_memory_errors(device: Device) -> Iterator[None]:
         need = f"more memory is needed on {device.description} than the {_size(device.free_memory)}"
         remedy = "pass fewer rows, for example a sample, and transform the others; or device='cpu'"
         raise NotEnoughMemoryError(
-            f"{need} that are free ({error})", replaced_remedy(remedy)
+            f"{need} that are free ({error})", replaced_remedy(remedy), _ON_THE_CPU
         ) from error
 
 
@@ -525,4 +527,4 @@ def _card_of(array: Any) -> int | None:
 
 
 def _size(n_bytes: float) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB"
+    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 else f"{n_bytes / 2**20:.3g} MiB"

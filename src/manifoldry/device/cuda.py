@@ -23,10 +23,15 @@ from manifoldry.device.cuda_neighbors import (
 )
 from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
 from manifoldry.device.cuda_ranks import cuda_ranks, cuda_smallest
-from manifoldry.device.cuda_rows import cuda_log_precisions, cuda_product
+from manifoldry.device.cuda_rows import cuda_chebyshev_step, cuda_log_precisions, cuda_product
 from manifoldry.device.cuda_squares import cuda_nearest_squares, cuda_squared_distances
-from manifoldry.device.cuda_vectors import cuda_centered, cuda_combination, cuda_inner_products
-from manifoldry.device.primitives import KernelShape, Nodes, Rows
+from manifoldry.device.cuda_vectors import (
+    cuda_centered,
+    cuda_combination,
+    cuda_inner_products,
+    cuda_momentum_step,
+)
+from manifoldry.device.primitives import KernelShape, MomentumRule, Nodes, Rows
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
@@ -127,7 +132,7 @@ class CudaDevice(Device):
         with self.xp.cuda.Device(self.number):
             return self._buffers.upload(host) if _is_long(host) else self.xp.asarray(host)
 
-    def host(self, array: Any) -> Array:
+    def host(self, array: Any) -> Any:
         if device_of(array) is not self:
             return np.asarray(array)
         found: Any = self.adopt(array)
@@ -255,6 +260,20 @@ class CudaDevice(Device):
 
     def centered(self, Y: Array, dtype: Any) -> Array:
         return cuda_centered(self, Y, dtype)
+
+    def momentum_step(
+        self, arrays: tuple[Array, Array, Array, Array], rule: MomentumRule
+    ) -> tuple[Array, Array, Array]:
+        return cuda_momentum_step(self, arrays, rule)
+
+    def chebyshev_step(
+        self,
+        W: Rows,
+        diagonals: tuple[Array, Array],
+        factors: tuple[float, float],
+        state: tuple[Array, Array, Array],
+    ) -> Array:
+        return cuda_chebyshev_step(self, W, diagonals, factors, state)
 
     def cholesky(self, G: Array) -> Array:
         from cupyx import errstate

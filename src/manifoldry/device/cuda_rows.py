@@ -29,6 +29,22 @@ def cuda_product(device: CudaDevice, A: Rows, X: Array) -> Array:
     return out
 
 
+def cuda_chebyshev_step(
+    device: CudaDevice,
+    W: Rows,
+    diagonals: tuple[Array, Array],
+    factors: tuple[float, float],
+    state: tuple[Array, Array, Array],
+) -> Array:
+    """See :meth:`Device.chebyshev_step`."""
+    step, R, X = state
+    real, (n, m) = X.dtype.type, X.shape
+    out, numbers = device.xp.empty_like(X), (np.int32(n), np.int32(m), *map(real, factors))
+    arguments = W.indptr, W.indices, W.data, *diagonals, step, *numbers, R, X, out
+    device.kernel(_FILE, f"chebyshev_step<{c_type(real)}>")(*grid(32 * n), arguments)
+    return out
+
+
 def cuda_log_precisions(
     device: CudaDevice, t: Array, perplexity: float, max_steps: int = 200
 ) -> Array:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manifoldry.device.cuda_launch import c_type, pointer
+from manifoldry.device.primitives import MomentumRule
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def cuda_combination(
 ) -> Array:
     """See :meth:`Device.combination`."""
     out = device.xp.empty_like(arrays[0])
-    size, total = np.int64(out.size), []  # of earlier launches
+    size = np.int64(out.size)
+    total: list[tuple[float, Array]] = []  # of earlier launches
     kernel = device.kernel(_FILE, f"combination<{c_type(out.dtype)}>")
     terms = [(float(factor), array) for factor, array in zip(factors, arrays, strict=True)]
     while terms and out.size:
@@ -52,6 +54,17 @@ def cuda_combination(
         kernel(*_grid(out.size), (*numbers, *pointers, np.int32(len(some)), size, out))
         total = [(1.0, out)]
     return out
+
+
+def cuda_momentum_step(
+    device: CudaDevice, arrays: tuple[Array, Array, Array, Array], rule: MomentumRule
+) -> tuple[Array, Array, Array]:
+    """See :meth:`Device.momentum_step`."""
+    Y, *_ = given = [device.xp.ascontiguousarray(part) for part in arrays]
+    real, out = Y.dtype.type, tuple(device.xp.empty_like(Y) for _ in range(3))
+    kernel = device.kernel(_FILE, f"momentum_step<{c_type(real)}>")
+    kernel(*_grid(Y.size), (*given, np.int64(Y.size), *map(real, rule), *out))
+    return out[0], out[1], out[2]
 
 
 def cuda_centered(device: CudaDevice, Y: Array, dtype: Any) -> Array:

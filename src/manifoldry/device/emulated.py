@@ -14,7 +14,8 @@ import numpy as np
 
 from manifoldry.device.base import Device
 from manifoldry.device.emulated_mesh import emulated_gather, emulated_spread
-from manifoldry.device.primitives import KernelShape, Nodes, Rows
+from manifoldry.device.primitives import KernelShape, MomentumRule, Nodes, Rows
+from manifoldry.device.vectors import with_momentum
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 
@@ -342,6 +343,25 @@ class EmulatedDevice(Device):
     def centered(self, Y: Array, dtype: Any) -> Array:
         Y = _plain(Y).astype(float)
         return self._own((Y - Y.mean(axis=0)).astype(dtype))
+
+    def momentum_step(
+        self, arrays: tuple[Array, Array, Array, Array], rule: MomentumRule
+    ) -> tuple[Array, Array, Array]:
+        Y, V, gains = with_momentum(np, _plain(arrays), rule)
+        return self._own(Y), self._own(V), self._own(gains)
+
+    def chebyshev_step(
+        self,
+        W: Rows,
+        diagonals: tuple[Array, Array],
+        factors: tuple[float, float],
+        state: tuple[Array, Array, Array],
+    ) -> Array:
+        (diagonal, inverse), (step, R, X) = diagonals, state
+        R -= diagonal * step - self.product(W, step)
+        new = factors[0] * step + factors[1] * inverse * R
+        X += new
+        return new
 
     def cholesky(self, G: Array) -> Array:
         return self._own(np.linalg.cholesky(_plain(G)).T)

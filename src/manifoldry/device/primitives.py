@@ -50,6 +50,16 @@ class Nodes(NamedTuple):
     """Number of nodes along each axis."""
 
 
+class MomentumRule(NamedTuple):
+    """Numbers of steps with momentum: those of the gains, the momentum and the learning rate."""
+
+    gain_increment: float
+    gain_decay: float
+    min_gain: float
+    momentum: float
+    rate: float
+
+
 class Primitives(ABC):
     """What a device computes; arguments and results are arrays of its namespace.
 
@@ -297,6 +307,45 @@ class Primitives(ABC):
     @abstractmethod
     def centered(self, Y: Array, dtype: Any) -> Array:
         """Return points minus their mean, which is computed in double precision."""
+
+    @abstractmethod
+    def momentum_step(
+        self, arrays: tuple[Array, Array, Array, Array], rule: MomentumRule
+    ) -> tuple[Array, Array, Array]:
+        """Return Y + V′, the velocity V′ and the gains g′ after a step along −Z.
+
+        `arrays` are Y, Z, V and g. Where V·Z < 0, g′ = g + gain_increment, elsewhere g·gain_decay,
+        at least min_gain; V′ = momentum·V − rate·g′·Z.
+        """
+
+    @abstractmethod
+    def chebyshev_step(
+        self,
+        W: Rows,
+        diagonals: tuple[Array, Array],
+        factors: tuple[float, float],
+        state: tuple[Array, Array, Array],
+    ) -> Array:
+        """Return the step S′ after S of Chebyshev's iteration for the inverse of D − W.
+
+        R ← R − (D − W)·S, S′ = a·S + b·D⁻¹R and X ← X + S′, where R and X are changed in place.
+
+        Parameters
+        ----------
+        W : Rows
+            The matrix, in the type of the other arrays.
+        diagonals : tuple of arrays of shape (n, 1)
+            D and its inverse.
+        factors : tuple of float
+            a and b.
+        state : tuple of arrays of shape (n, m)
+            S, R and X.
+
+        Returns
+        -------
+        array of shape (n, m)
+            S′.
+        """
 
     @abstractmethod
     def cholesky(self, G: Array) -> Array:

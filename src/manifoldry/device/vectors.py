@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.device.base import device_of
+from manifoldry.device.primitives import MomentumRule
 from manifoldry.util.arrays import cast, double, namespace, on_cpu
 from manifoldry.util.typing import Array
 
@@ -81,6 +82,37 @@ def combination(factors: Sequence[float], arrays: Sequence[Array]) -> Array:
     for factor, array in zip(factors[1:], arrays[1:], strict=True):
         total = total + float(factor) * array
     return total
+
+
+def momentum_step(
+    arrays: tuple[Array, Array, Array, Array], rule: MomentumRule
+) -> tuple[Array, Array, Array]:
+    """The embedding, the velocity and the gains after a step with momentum.
+
+    `arrays` are the embedding, the direction from which it goes away, the velocity and the gains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> zero, one = np.zeros(1), np.ones(1)
+    >>> momentum_step((zero, one, one, one), MomentumRule(0.2, 0.8, 0.01, momentum=0.5, rate=1.0))
+    (array([-0.3]), array([-0.3]), array([0.8]))
+    """
+    device = device_of(arrays[0])
+    if device is not None:
+        return device.momentum_step(arrays, rule)
+    return with_momentum(namespace(arrays[0]), arrays, rule)
+
+
+def with_momentum(
+    xp: Any, arrays: tuple[Array, Array, Array, Array], rule: MomentumRule
+) -> tuple[Array, Array, Array]:
+    """The same by functions of the namespace `xp`."""
+    Y, Z, V, gains = arrays
+    gains = xp.where(V * Z < 0, gains + rule.gain_increment, gains * rule.gain_decay)
+    gains = xp.where(gains < rule.min_gain, rule.min_gain, gains)
+    V = rule.momentum * V - rule.rate * gains * Z
+    return Y + V, V, gains
 
 
 def centered(Y: Array, dtype: Any = np.float64) -> Array:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LEAST_ENTRIES = 2**15
 """Entries of an operator below which launching kernels takes longer than the computation."""
 
+_FEWER_FEATURES = "use fewer features, or pass device='cpu'"
 FEWER_POINTS = "fit a sample of the points and transform the others, or pass device='cpu'"
 
 
@@ -180,16 +181,24 @@ class GramOnDevice(Gram):
 
     @cached_property
     def _products(self) -> Array:
-        F = self._dense_factor if self.factor.shape[1] > self.factor.shape[0] else self.factor
-        return F.T @ self._dense_factor
+        n, m = self.factor.shape
+        self.device.plan(8.0 * m * m, f"a matrix of the products of {m} features", _FEWER_FEATURES)
+        dense = self._dense_factor
+        return (dense if m > n else self.factor).T @ dense
 
     def toarray(self) -> Array:
-        F = self._dense_factor
+        n, F = self.shape[0], self._dense_factor
+        self.device.plan(8.0 * n * n, f"a matrix of the products of {n} rows", FEWER_POINTS)
         return F @ F.T
 
     @property
     def _dense_factor(self) -> Array:
-        return self.factor if self.explicit else self.factor.toarray()
+        if self.explicit:
+            return self.factor
+        n, m = self.factor.shape
+        what = f"a dense array of the sparse data, {n} rows and {m} features,"
+        self.device.plan(8.0 * n * m, what, FEWER_POINTS)
+        return self.factor.toarray()
 
 
 def solving_device(problem: SpectralProblem) -> Device | None:
@@ -236,6 +245,8 @@ def dense_on(device: Device, A: Array) -> DenseOnDevice:
 def _factor_on(device: Device, F: Matrix) -> Any:
     if not sp.issparse(F):
         return device.array(F, np.float64)
+    what = f"a copy of the sparse data of {F.shape[0]} rows"
+    device.plan(24.0 * (F.nnz + sum(F.shape)), what, FEWER_POINTS)
     by_rows, by_columns = sp.csr_array(F), sp.csr_array(F.T)
     rows, columns = (device.rows(part, np.float64) for part in (by_rows, by_columns))
     return SparseOnDevice(device, rows, columns)

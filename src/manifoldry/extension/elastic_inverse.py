@@ -160,7 +160,8 @@ class ElasticInverse:
         if device is None:
             return row_blocks(n, numbers)
         what = f"reconstruction from {len(self.points)} points"
-        device.plan(8.0 * min(4 * BUDGET, n * numbers), what, "use fewer points")
+        remedy = "pass fewer rows at a time, or device='cpu'"
+        device.plan(8.0 * min(4 * BUDGET, n * numbers), what, remedy)
         return row_blocks(n, numbers, 4 * BUDGET)
 
     def _error(self, factors: "WidthFactors", most: int = 200) -> float:

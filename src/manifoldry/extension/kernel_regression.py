@@ -163,8 +163,9 @@ class KernelRegressionMap:
     def _device_blocks(self, n: int) -> list[slice]:
         numbers, device = self._numbers(len(self.Z)), current_device()
         if device is not None:
-            what = f"derivatives of the regression of {len(self.Z)} points"
-            device.plan(8.0 * min(4 * BUDGET, n * numbers), what, "use fewer points")
+            what = f"kernel regression on {len(self.Z)} points"
+            remedy = "pass fewer rows at a time, or device='cpu'"
+            device.plan(8.0 * min(4 * BUDGET, n * numbers), what, remedy)
         return row_blocks(n, numbers, 4 * BUDGET)
 
     @cached_property

@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from manifoldry.affinity.dense import RBF, median_rbf
+from manifoldry.device import say_on_cpu
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.cached import cached_property, state_of_fields
@@ -79,6 +80,7 @@ class KernelRidge:
         n = len(self.Z)
         remedy = "fit KernelPCA with inverse='regression'"
         plan_matrix((n, n), 16, f"kernel ridge regression on {n} points", remedy)
+        say_on_cpu("kernel ridge regression", "it factorizes a matrix of all pairs", float(n) ** 2)
         K = self.kernel.matrix(self.kernel.X)
         # Duplicate coordinates make K singular; a minimum ridge keeps it positive definite.
         K[np.diag_indices_from(K)] += max(self.ridge_, 10 * n * np.finfo(np.float64).eps)

@@ -32,7 +32,7 @@ from manifoldry.util.validation import row_blocks
 _SAFE_UNIT = 1e-60  # of data whose squares, and those of their inverse, are in range
 _MOST_COORDINATES = 12  # of `DifferenceRows`
 _MOST_SELECTED = 4096  # entries of a row that kernels select; for more, rows are sorted
-_REMEDY = "compare fewer points, or leave the context using_device"
+_REMEDY = "compare fewer points, or compute on the CPU, with using_device('cpu')"
 
 
 @dataclass(frozen=True, eq=False)

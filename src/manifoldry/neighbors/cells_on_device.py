@@ -91,7 +91,8 @@ class DeviceCells:
         """
         device, xp, n = self.device, self.device.xp, len(self.X)
         needed = n * (20.0 * n_searched + 8.0 * k)
-        device.plan(needed, f"the approximate neighbors of {n} points", "use fewer of either")
+        remedy = "use fewer of either, or pass device='cpu'"
+        device.plan(needed, f"the approximate search for neighbors of {n} points", remedy)
         indices = xp.full((n, k), NOBODY, dtype=np.int32)
         squares = xp.full((n, k), np.inf, dtype=np.float32)
         queries, ends = self._queries(n_searched)

@@ -78,7 +78,7 @@ class DeviceNeighborhoods:
         numbers = k * max(self.X.shape[1], k)
         most = min(_BLOCK, _MOST_NEIGHBORHOODS * numbers)
         size = 8 * (self.X.size + 6 * min(n * numbers, most))
-        self.device.plan(size, f"the coordinates of {n} neighborhoods", _FEWER)
+        self.device.plan(size, f"a block of the coordinates of {n} neighborhoods", _FEWER)
         framed = self._framed
         for block in row_blocks(n, numbers, most):
             yield members[block].astype(np.int64, copy=False), framed[members[block]]

@@ -25,6 +25,7 @@ from manifoldry.neighbors.distances import Frame, expansion_error
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
+_FEWER = "pass fewer rows, for example a sample, and transform the others; or device='cpu'"
 _SAFE_UNIT = 1e-60  # of data whose squares, and those of their inverse, are in range
 _DROPPED_BITS = 13  # of the 24 in single precision
 
@@ -197,6 +198,10 @@ def device_search(X: Matrix, queries: Matrix, frame: Callable[[], Frame]) -> Dev
     if sparse.issparse(X) or sparse.issparse(queries):
         device.runs_on_host("the neighbor search", "the data are sparse; pass X.toarray()")
         return None
+    # A copy in the type of the data, one in single precision, and norms.
+    copied = 0 if device.held(X) is not None else X.dtype.itemsize * X.size
+    what = f"the search for neighbors among {X.shape[0]} points of {X.shape[1]} features"
+    device.plan(copied + 4.0 * X.size + 16.0 * X.shape[0], what, _FEWER)
     found = frame()
     if not _SAFE_UNIT < found.unit < 1 / _SAFE_UNIT:
         why = f"squares of data of size {found.unit:.0e} leave the range of numbers; rescale X"

@@ -27,7 +27,7 @@ def earlier_gradients(W: sparse.csr_array, F: Array, device: Device | None) -> E
     if device is None or not gradients.large:
         return gradients
     numbers = 3 * W.nnz * F.shape[1] + 5 * F.shape[0] * F.shape[1] ** 2
-    device.plan(8 * numbers, "the gradients of the earlier coordinates", "pass device='cpu'")
+    device.plan(8 * numbers, "a table of gradients of the earlier coordinates", "pass device='cpu'")
     return DeviceGradients(W, F, device=device)
 
 

@@ -31,6 +31,7 @@ _BYTES_PER_NODE = 40.0
 # Lengths of meshes are multiples of a half or a quarter of the power of two below. Each new
 # length costs more time, for plans of transforms and the kernel's transform, than the zeros do.
 _STEPS = {1: 2, 2: 2, 3: 4}
+_LEAST = {1: 1024, 2: 256, 3: 64}  # along each axis, which takes no longer than fewer nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,8 @@ class DeviceMesh:
         first = np.floor(U[0])
         check_extent(U[1] - first)
         shape = cells_of_nodes(U[1] - first)
-        padded = padded_shape(shape, reach / spacing, _STEPS[len(shape)])
+        needed = padded_shape(shape, reach / spacing, _STEPS[len(shape)])
+        padded = tuple(max(m, _LEAST[len(shape)]) for m in needed)
         return cls(device, Y, Nodes(spacing, tuple(first.tolist()), padded), shape)
 
     @property

@@ -29,7 +29,8 @@ def device_tiles(
     n = len(Y)
     targets = device.xp.arange(n) if rows is None else device.array(rows)
     needed = 8.0 * _ARRAYS * min(_PAIRS, n * len(targets))
-    device.plan(needed, f"kernel regression of {n} points", "use fewer points")
+    remedy = "use fewer points, or pass device='cpu'"
+    device.plan(needed, f"kernel regression of {n} points", remedy)
     if np.isinf(reach) or len(targets) <= ALL_PAIRS_UP_TO:
         for part in row_blocks(len(targets), n, _PAIRS):
             yield targets[part], slice(None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +16,6 @@ from scipy import sparse
 from manifoldry.device import Device
 from manifoldry.device.primitives import Rows
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
-from manifoldry.util.arrays import one_kernel
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
@@ -28,44 +26,45 @@ _CHECKED = 10  # iterations of conjugate gradients between tests of convergence,
 
 @dataclass(frozen=True, eq=False)
 class ShiftedLaplacian:
-    """L + μ·I for the Laplacian L of symmetric weights in the memory of a device."""
+    """L/unit + μ·I for the Laplacian L of symmetric weights in the memory of a device."""
 
     device: Device
     W: sparse.csr_array
     shift: float
 
     @cached_property
-    def _rows(self) -> dict[str, tuple]:
+    def unit(self) -> float:
+        """The mean degree."""
+        return float(self.device.array(self.W.data).sum()) / self.W.shape[0] or 1.0
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Rows, Array]]:
         return {}
 
-    def _in(self, dtype: type) -> tuple:
-        """The weights and the diagonal in a precision."""
-        known = self._rows.get(dtype.__name__)
+    def parts(self, dtype: type) -> tuple[Rows, Array]:
+        """The weights, divided by the unit, and the diagonal, (n, 1), in a precision."""
+        known = self._known.get(dtype.__name__)
         if known is None:
-            rows = self.device.rows(self.W, dtype)
+            W = self.device.rows(self.W, np.float64)
+            rows = W._replace(data=(W.data / self.unit).astype(dtype, copy=False))
             ones = self.device.xp.ones((rows.n_rows, 1), dtype=dtype)
             known = rows, self.device.product(rows, ones) + dtype(self.shift)
-            self._rows[dtype.__name__] = known
+            self._known[dtype.__name__] = known
         return known
 
     @property
     def diagonal(self) -> Array:
         """The diagonal, (n, 1), in double precision."""
-        return self._in(np.float64)[1]
-
-    def rows(self, dtype: type) -> Rows:
-        """The weights in a precision."""
-        rows: Rows = self._in(dtype)[0]
-        return rows
+        return self.parts(np.float64)[1]
 
     def product(self, X: Array) -> Array:
         """The matrix times the columns of `X`, in double precision."""
-        rows, diagonal = self._in(np.float64)
+        rows, diagonal = self.parts(np.float64)
         return diagonal * X - self.device.product(rows, X)
 
     def dense(self) -> Array:
         """The matrix as an array, in double precision."""
-        rows, diagonal = self._in(np.float64)
+        rows, diagonal = self.parts(np.float64)
         xp, n = self.device.xp, rows.n_rows
         A = xp.zeros((n, n))
         A[rows.row_numbers(xp), rows.indices] = -rows.data
@@ -93,37 +92,21 @@ def invert_on_device(A: ShiftedLaplacian, rule: AutoInverse) -> DefiniteInverse:
 def _polynomial(A: ShiftedLaplacian, degree: int, condition: float) -> Callable[[Array], Array]:
     """Chebyshev's iteration in single precision; see `ChebyshevInverse`."""
     middle, half = 1 + 1 / condition, 1 - 1 / condition
-    diagonal = A.diagonal.astype(np.float32)
-    inverse = (1 / A.diagonal).astype(np.float32)
-    advance = one_kernel(A.device.xp, _chebyshev_step)
+    W, diagonal = A.parts(np.float32)
+    diagonals = diagonal, 1 / diagonal
 
     def solve(B: Array) -> Array:
         scale = A.device.xp.abs(B).max()
         R = (B / A.device.xp.where(scale > 0, scale, 1.0)).astype(np.float32)
-        step, ratio = inverse * R / np.float32(middle), half / middle
+        step, ratio = diagonals[1] * R / np.float32(middle), half / middle
         X = step.copy()
         for _ in range(degree - 1):
             last, ratio = ratio, 1 / (2 * middle / half - ratio)
-            product = A.device.product(A.rows(np.float32), step)
-            numbers = ratio * last, 2 * ratio / half
-            R, step, X = advance(R, product, step, X, diagonal, inverse, *numbers)
+            factors = ratio * last, 2 * ratio / half
+            step = A.device.chebyshev_step(W, diagonals, factors, (step, R, X))
         return X.astype(float) * scale
 
     return solve
-
-
-def _chebyshev_step(xp: Any) -> Callable[..., tuple[Array, Array, Array]]:
-    """The arithmetic of a step of Chebyshev's iteration, for arrays of a namespace."""
-
-    def advance(
-        R: Array, product: Array, step: Array, X: Array, diagonal: Array, inverse: Array,
-        old: float, new: float,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
-        R = R - (diagonal * step - product)
-        step = old * step + new * inverse * R
-        return R, step, X + step
-
-    return advance
 
 
 def _conjugate_gradients(

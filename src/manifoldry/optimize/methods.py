@@ -1,22 +1,22 @@
 """Optimizers: gradient descent, conjugate gradients, L-BFGS and momentum, each with a filter."""
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from manifoldry.device.vectors import combination, inner, inner_products
+from manifoldry.device.primitives import MomentumRule
+from manifoldry.device.vectors import combination, inner, inner_products, momentum_step
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.optimize.descent import Descent, Move, NoStep, Stepper
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
 from manifoldry.optimize.line_search_descent import LineSearchDescent, SearchDirection
 from manifoldry.optimize.optimizer import Evaluator, Point, SearchState
-from manifoldry.util.arrays import cast, hstack_columns, namespace, one_kernel
+from manifoldry.util.arrays import cast, hstack_columns, namespace
 from manifoldry.util.checks import (
     check_below,
     check_count,
@@ -375,20 +375,6 @@ class Momentum(Descent):
         return _MomentumStepper(self, evaluator, filter, float(rate))
 
 
-def _with_momentum(xp: Any) -> Callable[..., tuple[Array, Array, Array]]:
-    """The arithmetic of a step with momentum, for arrays of a namespace."""
-
-    def move(
-        Y: Array, Z: Array, V: Array, gains: Array,
-        increment: float, decay: float, least: float, momentum: float, rate: float,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
-        gains = xp.maximum(xp.where(V * Z < 0, gains + increment, gains * decay), least)
-        V = momentum * V - rate * gains * Z
-        return Y + V, V, gains
-
-    return move
-
-
 class _MomentumStepper(Stepper):
     """Steps with momentum and gains."""
 
@@ -402,11 +388,11 @@ class _MomentumStepper(Stepper):
     def step(self, point: Point) -> Move | NoStep:
         Z = cast(self.filter.apply(point.G, point.Y), point.Y.dtype)
         xp, rule = namespace(Z), self.rule
-        state = self.state or (xp.zeros_like(Z), xp.ones_like(Z))
-        numbers = rule.gain_increment, rule.gain_decay, rule.min_gain, self._momentum, self.rate
-        move = one_kernel(xp, _with_momentum)
-        Y, *moved = move(point.Y, Z, *state, *numbers)
-        self.state, self.n_steps = (moved[0], moved[1]), self.n_steps + 1
+        V, gains = self.state or (xp.zeros_like(Z), xp.ones_like(Z))
+        of_gains = rule.gain_increment, rule.gain_decay, rule.min_gain
+        numbers = MomentumRule(*of_gains, self._momentum, self.rate)
+        Y, V, gains = momentum_step((point.Y, Z, V, gains), numbers)
+        self.state, self.n_steps = (V, gains), self.n_steps + 1
         new = self.evaluator.at(Y)
         if not new.is_finite:
             return NoStep(

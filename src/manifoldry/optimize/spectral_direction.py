@@ -8,7 +8,7 @@ from scipy import sparse
 from manifoldry.device import Device, current_device
 from manifoldry.device.vectors import centered
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.weights import strongest_edges, with_values
+from manifoldry.objectives.weights import strongest_edges
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.optimize.filter import Filter, FilterOperator, Jacobi
 from manifoldry.optimize.inverse_on_device import ShiftedLaplacian, invert_on_device
@@ -73,10 +73,9 @@ class SpectralDirection(Filter):
         return _InverseOperator(self.inverse.invert(A), 4 * unit)
 
     def _operator_on(self, device: Device, objective: Objective) -> FilterOperator:
-        W, unit = self._weights(objective)
-        W = with_values(W, W.data / unit)
-        inverse = invert_on_device(ShiftedLaplacian(device, W, self.shift), self.inverse)
-        return _InverseOnDevice(device, inverse, 4 * unit)
+        laplacian = ShiftedLaplacian(device, self._weights(objective), self.shift)
+        inverse = invert_on_device(laplacian, self.inverse)
+        return _InverseOnDevice(device, inverse, 4 * laplacian.unit)
 
     def well_conditioned(self, objective: Objective) -> bool:
         """Return whether conjugate gradients would solve systems with the matrix quickly.
@@ -95,17 +94,18 @@ class SpectralDirection(Filter):
         return self.inverse.iterations(A) <= self.inverse.quick_iterations
 
     def _matrix(self, objective: Objective) -> tuple[sparse.csr_array, float]:
-        """The matrix to invert, and its unit."""
-        W, unit = self._weights(objective)
+        """The matrix to invert, and its unit, the mean degree."""
+        W = self._weights(objective)
+        unit = float(W.sum(axis=1).mean()) or 1.0
         L = sparse.diags_array(W.sum(axis=1) / unit) - W / unit
         return sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0])), unit
 
-    def _weights(self, objective: Objective) -> tuple[sparse.csr_array, float]:
-        """The weights of the Laplacian, and their unit, the mean degree."""
+    def _weights(self, objective: Objective) -> sparse.csr_array:
+        """The weights of the Laplacian."""
         W = sparse.csr_array(objective.attraction, dtype=np.float64)
         if self.n_neighbors is not None:
             W = strongest_edges(W, self.n_neighbors)
-        return W, float(W.sum(axis=1).mean()) or 1.0
+        return W
 
     def cached(self) -> Filter:
         return _CachedFilter(self)

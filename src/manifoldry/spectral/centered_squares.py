@@ -76,7 +76,7 @@ class CenteredSquares(LinearOperator):
         """Return K in the memory of a device."""
         n = len(self.D)
         needed = n * n * (8.0 + self.D.itemsize)
-        device.plan(needed, f"the distances of {n} points", FEWER_POINTS)
+        device.plan(needed, f"a matrix of the distances of {n} points", FEWER_POINTS)
         K = device.array(self.D).astype(float) / self.unit
         K *= K
         K *= -0.5

@@ -147,11 +147,11 @@ class KernelPCA(SpectralEmbedder):
         self.gamma_: float | None = None
         if isinstance(self.kernel, str) and self.kernel == "linear":
             return LinearGram.of(data)
-        check_gram_memory(data.n_samples)
         raw = self._kernel_on(data.rows)
-        gram = KernelGram.of_gaussian(raw) if isinstance(raw, RBF) else None
+        gram = KernelGram.of_gaussian(raw) if isinstance(raw, RBF) else None  # on a device
         if gram is not None:
             return KernelComponents(data, gram, self.inverse, self.alpha)
+        check_gram_memory(data.n_samples)
         with np.errstate(over="ignore", invalid="ignore"):  # KernelGram.of raises instead
             K = raw.matrix(data.rows)
             gram = KernelGram.of(raw, K.copy() if data.pairwise else K)

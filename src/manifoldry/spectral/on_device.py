@@ -69,7 +69,7 @@ def strong_components(
 
 def centered_factor(device: Device, X: Array, frame: Frame) -> tuple[Array, Array, float]:
     """Data in a frame minus their mean, on the device; the mean in the frame, and the inertia."""
-    device.plan(24.0 * X.size, f"the principal components of {len(X)} rows", FEWER_POINTS)
+    device.plan(24.0 * X.size, f"centering {len(X)} rows", FEWER_POINTS)
     F = device.array(X) - device.array(frame.origin)
     F /= frame.unit
     offset = F.mean(axis=0)  # rounding errors of the first centering

@@ -6,7 +6,6 @@ Sums over entries are in `device/vectors.py`.
 
 import sys
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -104,24 +103,6 @@ def is_floating(Y: Array) -> bool:
 def precision(Y: Array) -> float:
     """Machine epsilon of the dtype of `Y`."""
     return float(namespace(Y).finfo(Y.dtype).eps)
-
-
-@cache
-def one_kernel(xp: Any, function: Callable[[Any], Callable]) -> Callable:
-    """The function of arrays that `function` returns for a namespace, as one kernel on a GPU.
-
-    Its last arguments may be numbers, which have the precision of the first one there.
-    """
-    made = function(xp)
-    if not hasattr(xp, "fuse"):
-        return made
-    fused = xp.fuse()(made)
-
-    def call(Y: Array, *others: Any) -> Any:
-        real = Y.dtype.type
-        return fused(Y, *(real(part) if isinstance(part, float) else part for part in others))
-
-    return call
 
 
 def all_finite(Y: Array) -> bool:

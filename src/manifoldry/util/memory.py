@@ -7,14 +7,18 @@ from contextvars import ContextVar
 
 
 class NotEnoughMemoryError(MemoryError):
-    """What a computation needs is not free: `need` says how much for what, `remedy` what to do."""
+    """What a computation needs is not free: `need` says how much for what, `remedy` what to do.
 
-    def __init__(self, need: str, remedy: str) -> None:
-        super().__init__(need, remedy)
-        self.need, self.remedy = need, remedy
+    `otherwise` is what helps in any case.
+    """
+
+    def __init__(self, need: str, remedy: str, otherwise: str = "") -> None:
+        super().__init__(need, remedy, otherwise)
+        self.need, self.remedy, self.otherwise = need, remedy, otherwise
 
     def __str__(self) -> str:
-        return f"{self.need}; {self.remedy}"
+        known = self.otherwise in self.remedy
+        return f"{self.need}; {self.remedy}" + ("" if known else f", or {self.otherwise}")
 
 
 _REMEDY: ContextVar[str | None] = ContextVar("remedy of memory errors", default=None)
@@ -30,7 +34,7 @@ def memory_remedy(remedy: str) -> Iterator[None]:
     try:
         yield
     except NotEnoughMemoryError as error:
-        raise NotEnoughMemoryError(error.need, remedy) from None
+        raise NotEnoughMemoryError(error.need, remedy, error.otherwise) from None
     finally:
         _REMEDY.reset(outer)
 

@@ -28,6 +28,30 @@ __global__ void product_many(const long long *indptr, const int *indices, const 
   out[(long long)i * m + c] = total;
 }
 
+// A step of Chebyshev's iteration for D − W: R ← R − (D − W)·S, X ← X + out, and the next step
+// out = old·S + fresh·R/D, where `inverse` is 1/D. A warp for a row.
+template <class Real>
+__global__ void chebyshev_step(const long long *indptr, const int *indices, const Real *data,
+                               const Real *diagonal, const Real *inverse, const Real *S, int n,
+                               int m, Real old, Real fresh, Real *R, Real *X, Real *out) {
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (i >= n) return;
+  for (int c = 0; c < m; ++c) {
+    double total = 0;
+    for (long long e = indptr[i] + lane; e < indptr[i + 1]; e += 32)
+      total += (double)(data[e] * S[(long long)indices[e] * m + c]);
+    for (int offset = 16; offset; offset /= 2)
+      total += __shfl_down_sync(0xffffffff, total, offset);
+    if (lane) continue;
+    long long at = (long long)i * m + c;
+    Real residual = R[at] - (diagonal[i] * S[at] - (Real)total);
+    Real step = old * S[at] + fresh * inverse[i] * residual;
+    R[at] = residual;
+    X[at] += step;
+    out[at] = step;
+  }
+}
+
 // The α at which the entropy of the weights exp(−eᵅ·t) of a row is `target`, a thread for a row; the
 // rows are the columns of t. Newton's method, or bisection where it leaves the bracket: the entropy
 // decreases with α.

@@ -71,6 +71,22 @@ __global__ void combination(
   out[i] = (Real)total;
 }
 
+// A step with momentum; see `Primitives.momentum_step`.
+template <class Real>
+__global__ void momentum_step(const Real *Y, const Real *Z, const Real *V, const Real *gains,
+                              long long size, Real increment, Real decay, Real least,
+                              Real momentum, Real rate, Real *to, Real *velocity,
+                              Real *new_gains) {
+  long long i = blockIdx.x * (long long)THREADS + threadIdx.x;
+  if (i >= size) return;
+  Real gain = V[i] * Z[i] < 0 ? gains[i] + increment : gains[i] * decay;
+  gain = gain < least ? least : gain;
+  Real step = momentum * V[i] - rate * gain * Z[i];
+  new_gains[i] = gain;
+  velocity[i] = step;
+  to[i] = Y[i] + step;
+}
+
 // Sums of the columns of some rows, one after the other: (gridDim.x, d).
 template <class Real>
 __global__ void column_parts(const Real *Y, int n, int d, double *parts) {
