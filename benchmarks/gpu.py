@@ -113,6 +113,12 @@ def eigenmaps(X, device):
     return LaplacianEigenmaps(2, device=device).fit(X)
 
 
+def isomap(X, device):
+    from manifoldry import Isomap
+
+    return Isomap(2, n_landmarks=500, short_circuits="ignore", device=device).fit(X)
+
+
 def nonredundant(X, device, criterion="prediction"):
     from manifoldry import LaplacianEigenmaps, NonRedundant
 
@@ -205,6 +211,8 @@ WORK = {
                              elastic_homotopy, of_search, 30.0, repeats=1),
     "eigenmaps": Work("Laplacian eigenmaps, MNIST 70 000 × 784", mnist, eigenmaps, residuals, 0.5,
                       limits={"residual / gap": ("<=", 1e-3)}),
+    "isomap": Work("Isomap, 500 landmarks, MNIST 70 000 × 784", mnist, isomap, residuals,
+                   limits={"residual / gap": ("<=", 1e-3)}),
     "nonredundant-prediction": Work(
         "NonRedundant, 15 000 of MNIST, 11 coordinates, prediction", lambda: mnist(15_000),
         nonredundant, novelty, 2.0),

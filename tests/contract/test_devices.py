@@ -195,10 +195,14 @@ def positions(X):
 
 # What runs on the CPU, and a function that does it.
 ON_THE_CPU = {
-    "Isomap": ("the search for shortest paths", lambda X: mf.Isomap().fit(X).transform(X)),
-    "dimension": (
+    "short circuits": ("the search for short circuits", mf.Isomap().fit),
+    "few paths": (
         "the search for shortest paths",
         lambda X: mf.dimension.residual_variance_elbow(X),
+    ),
+    "new points": (
+        "the search for paths of new points",
+        lambda X: mf.Isomap().fit(X).transform(X + 0.1),
     ),
     "metric": ("the neighbor search", mf.LaplacianEigenmaps(metric="manhattan").fit),
     "precomputed": (

@@ -203,3 +203,17 @@ def test_log_precisions(in_use, perplexity):
     P /= P.sum(axis=1)[:, None]
     entropy = -(P * np.log(np.maximum(P, 1e-300))).sum(axis=1)
     np.testing.assert_allclose(entropy, np.log(perplexity), rtol=1e-10)
+
+
+@pytest.mark.parametrize("m", [1, 5, 70])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_min_plus(in_use, dtype, m):
+    A = sparse.random_array((300, 200), density=0.02, rng=RNG, format="csr").astype(dtype)
+    assert (np.diff(A.indptr) == 0).any()  # rows without entries
+    X = RNG.normal(size=(200, m)).astype(dtype)
+    X[:50] = np.inf
+    table = np.where(A.toarray() != 0, A.toarray(), np.inf).astype(dtype)
+    found = in_use.host(in_use.min_plus(in_use.rows(A, dtype), in_use.array(X)))
+    expected = np.min(table[:, :, None] + X[None], axis=1)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == dtype

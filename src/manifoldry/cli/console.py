@@ -7,12 +7,11 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from manifoldry.cli.errors import UsageError
-from manifoldry.device import Device, MissingDeviceError, resolve_device, using_device
 from manifoldry.util.hints import for_command
 from manifoldry.util.text import printable
 
@@ -42,7 +41,7 @@ class Console:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)  # ours, and those of scikit-learn
             warnings.showwarning = console.show_warning  # type: ignore[assignment]  # fewer names
-            with using_device(_checked_device(params.get("device"))):
+            with _on_device(params.get("device")):
                 yield console
 
     @property
@@ -91,10 +90,14 @@ class Console:
             print(printable("\n\n".join(part for part in (for_command(text), listed) if part)))
 
 
-def _checked_device(name: str | None) -> Device | str | None:
-    """The device of this name; None if none was requested."""
+def _on_device(name: str | None) -> AbstractContextManager[Any]:
+    """The context that computes on the device of this name; None changes nothing."""
+    if name is None:
+        return nullcontext()
+    from manifoldry.device import MissingDeviceError, resolve_device, using_device
+
     try:
-        return None if name is None else resolve_device(name) or "cpu"
+        return using_device(resolve_device(name) or "cpu")
     except ValueError:
         raise UsageError(f"--device {name} must be cpu, cuda, or cuda:N from cuda:0") from None
     except MissingDeviceError as error:

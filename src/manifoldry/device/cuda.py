@@ -23,7 +23,12 @@ from manifoldry.device.cuda_neighbors import (
 )
 from manifoldry.device.cuda_pairs import cuda_edge_sums, cuda_pair_sums, cuda_position_sums
 from manifoldry.device.cuda_ranks import cuda_ranks, cuda_smallest
-from manifoldry.device.cuda_rows import cuda_chebyshev_step, cuda_log_precisions, cuda_product
+from manifoldry.device.cuda_rows import (
+    cuda_chebyshev_step,
+    cuda_log_precisions,
+    cuda_min_plus,
+    cuda_product,
+)
 from manifoldry.device.cuda_squares import cuda_nearest_squares, cuda_squared_distances
 from manifoldry.device.cuda_vectors import (
     cuda_centered,
@@ -251,6 +256,9 @@ class CudaDevice(Device):
 
     def product(self, A: Rows, X: Array) -> Array:
         return cuda_product(self, A, X)
+
+    def min_plus(self, A: Rows, X: Array) -> Array:
+        return cuda_min_plus(self, A, X)
 
     def inner_products(self, pairs: Sequence[tuple[Array, Array]]) -> Array:
         return cuda_inner_products(self, pairs)

@@ -1,4 +1,4 @@
-"""Sparse matrices times a few columns, and bandwidths of rows, on a GPU."""
+"""Sparse matrices and columns, and bandwidths of rows, on a GPU."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ def cuda_product(device: CudaDevice, A: Rows, X: Array) -> Array:
     arguments = A.indptr, A.indices, data, X, np.int32(A.n_rows), np.int32(m), out
     blocks = -(-32 * A.n_rows // THREADS)
     device.kernel(_FILE, f"{name}<{real}>")((blocks, parts), (THREADS,), arguments)
+    return out
+
+
+def cuda_min_plus(device: CudaDevice, A: Rows, X: Array) -> Array:
+    """See :meth:`Device.min_plus`."""
+    xp, m = device.xp, X.shape[1]
+    out = xp.empty((A.n_rows, m), dtype=X.dtype)
+    arguments = A.indptr, A.indices, A.data, xp.ascontiguousarray(X), np.int32(A.n_rows)
+    blocks = -(-32 * A.n_rows // THREADS), -(-m // 32)
+    kernel = device.kernel(_FILE, f"min_plus<{c_type(X.dtype)}>")
+    if out.size:
+        kernel(blocks, (THREADS,), (*arguments, np.int32(m), out))
     return out
 
 

@@ -332,6 +332,14 @@ class EmulatedDevice(Device):
         matrix = sparse.csr_array(parts, shape=(A.n_rows, A.n_columns))
         return self._own((matrix @ _plain(X)).astype(X.dtype))
 
+    def min_plus(self, A: Rows, X: Array) -> Array:
+        indptr, indices, data, X = map(_plain, (A.indptr, A.indices, A.data, X))
+        out = np.full((A.n_rows, X.shape[1]), np.inf, dtype=X.dtype)
+        for i in np.flatnonzero(np.diff(indptr)):
+            row = slice(indptr[i], indptr[i + 1])
+            out[i] = (data[row, None] + X[indices[row]]).min(axis=0)
+        return self._own(out)
+
     def inner_products(self, pairs: Sequence[tuple[Array, Array]]) -> Array:
         plain = [[_plain(part).astype(float) for part in pair] for pair in pairs]
         return self._own(np.array([np.sum(a * b) for a, b in plain]))

@@ -297,6 +297,13 @@ class Primitives(ABC):
         """Return the product of a sparse matrix and an array of shape (n, m), in its type."""
 
     @abstractmethod
+    def min_plus(self, A: Rows, X: Array) -> Array:
+        """Return the least aᵢⱼ + xⱼ of the entries of each row, for every column x of `X`.
+
+        The entries and `X` have the same type. Rows without entries are infinite.
+        """
+
+    @abstractmethod
     def inner_products(self, pairs: Sequence[tuple[Array, Array]]) -> Array:
         """Return Σ aᵢⱼ·bᵢⱼ of each pair of arrays, all of one size, in double precision."""
 

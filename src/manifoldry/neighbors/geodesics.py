@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from manifoldry.device import say_on_cpu
 from manifoldry.exceptions import DisconnectedGraphError
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph
@@ -16,7 +17,6 @@ from manifoldry.neighbors.paths import Mask
 from manifoldry.neighbors.shortest_paths import (
     CompiledPaths,
     path_lengths_from,
-    say_of_paths,
     uses_compiled_paths,
 )
 from manifoldry.util.cached import cached_property, state_of_fields
@@ -133,7 +133,8 @@ class Geodesics:
 
     def _via_neighbors_of(self, edges: Edges) -> Callable[[slice], Array]:
         distances, n_targets = self.distances, len(self.targets)
-        say_of_paths(float(len(edges.indices)) * n_targets)
+        why = "it is one step from each of their neighbors"
+        say_on_cpu("the search for paths of new points", why, len(edges.indices) * n_targets)
         compiled = "numba" in sys.modules and len(edges.indices) * n_targets > COMPILE_ABOVE_SUMS
         return lambda block: _via_neighbors(edges.of_rows(block), distances, compiled)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.device import say_on_cpu
 from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.exceptions import ShortCircuitWarning, warn
 from manifoldry.neighbors.crossings import CrossingSearch, edge_groups
@@ -459,6 +460,9 @@ def warn_of_short_circuits(
     graph: NeighborGraph, options: ShortCircuitOptions = DEFAULT_OPTIONS
 ) -> None:
     """Warn if short circuits change many geodesic distances of a graph."""
+    numbers = len(options.sources(graph.n_query)) * float(len(graph.indices))
+    why = "it follows single paths; short_circuits='ignore' skips it"
+    say_on_cpu("the search for short circuits", why, numbers)
     found = ShortCircuits.of(graph, options)
     if found.changed > options.warn_above:
         shown = ", ".join(f"{i}-{j}" for i, j in found.edges[: options.max_listed])

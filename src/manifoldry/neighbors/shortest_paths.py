@@ -1,4 +1,4 @@
-"""Lengths of the shortest paths from some points of a graph, by scipy or by compiled code."""
+"""Lengths of the shortest paths from some points of a graph: by scipy, compiled or on a device."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra, reverse_cuthill_mckee
 
-from manifoldry.device import say_on_cpu
+from manifoldry.device import current_device, say_on_cpu
+from manifoldry.neighbors.paths_on_device import LEAST_WORK, path_lengths_on
 from manifoldry.util.cached import cached_property
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
@@ -28,12 +29,6 @@ _work_of_scipy = 0.0
 # Bytes of the distances of one point to the sources that are searched from at once. Two cache
 # lines and eight were slower, for digits and for rolls.
 BYTES_TOGETHER = 256
-
-
-def say_of_paths(work: float = np.inf) -> None:
-    """Warn, if there is a current device, that paths are searched for on the CPU."""
-    why = "it settles points one by one, in the order of their distance"
-    say_on_cpu("the search for shortest paths", why, work)
 
 
 def is_much_work(lengths: sparse.csr_array, n_sources: int) -> bool:
@@ -77,16 +72,19 @@ def path_lengths_from(
         The compiled search of `lengths`, if it is known. By default it is prepared if there are
         enough sources and edges.
     """
-    n = lengths.shape[0]
-    say_of_paths(float(len(sources)) * lengths.nnz)
+    n, work = lengths.shape[0], float(len(sources)) * lengths.nnz
     out = np.empty((len(sources), n)) if out is None else out
+    device = current_device()
+    if device is not None and work > LEAST_WORK and path_lengths_on(device, lengths, sources, out):
+        return out
+    say_on_cpu("the search for shortest paths", "they have thousands of edges", work)
     if search is None and uses_compiled_paths(lengths, len(sources)):
         search = CompiledPaths.of(lengths)
     if search is not None:
         search.astype(out.dtype).fill(sources, out, threads)
         return out
     global _work_of_scipy
-    _work_of_scipy += float(len(sources)) * lengths.nnz
+    _work_of_scipy += work
     for block in row_blocks(len(sources), n + lengths.nnz, budget=2**23):  # Ctrl-C interrupts
         out[block] = dijkstra(lengths, indices=sources[block])
     return out

@@ -96,8 +96,8 @@ def _polynomial(A: ShiftedLaplacian, degree: int, condition: float) -> Callable[
     diagonals = diagonal, 1 / diagonal
 
     def solve(B: Array) -> Array:
-        scale = A.device.xp.abs(B).max()
-        R = (B / A.device.xp.where(scale > 0, scale, 1.0)).astype(np.float32)
+        xp, scale = A.device.xp, A.device.xp.abs(B).max()
+        R = xp.ascontiguousarray(B / xp.where(scale > 0, scale, 1.0), dtype=np.float32)
         step, ratio = diagonals[1] * R / np.float32(middle), half / middle
         X = step.copy()
         for _ in range(degree - 1):

@@ -23,7 +23,6 @@ from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
-from manifoldry.neighbors.shortest_paths import say_of_paths
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, check_gram_memory
 from manifoldry.spectral.posed import Posed, connected_graph
@@ -168,7 +167,6 @@ class Isomap(SpectralEmbedder):
         components = self._policy().components(graph.components()[1])
         if check_option("short_circuits", self.short_circuits, ("warn", "ignore")) == "warn":
             warn_of_short_circuits(graph)
-        say_of_paths()
         geodesics = self._geodesics(graph, components)
         self.landmarks_ = geodesics.targets
         return PosedGeodesics(data, components, geodesics)

@@ -1,4 +1,4 @@
-// Sparse matrices times a few columns, and the bandwidths of rows.
+// Sparse matrices and columns, and the bandwidths of rows.
 
 // A warp for a row and a column at a time: for few columns, whose entries it gathers.
 template <class Real>
@@ -26,6 +26,20 @@ __global__ void product_many(const long long *indptr, const int *indices, const 
   for (long long e = indptr[i]; e < indptr[i + 1]; ++e)
     total += data[e] * X[(long long)indices[e] * m + c];
   out[(long long)i * m + c] = total;
+}
+
+// The least sum of an entry of a row and the row of X that belongs to it, in the same way.
+template <class Real>
+__global__ void min_plus(const long long *indptr, const int *indices, const Real *data,
+                         const Real *X, int n, int m, Real *out) {
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) / 32, c = blockIdx.y * 32 + threadIdx.x % 32;
+  if (i >= n || c >= m) return;
+  Real least = (Real)__int_as_float(0x7f800000);  // infinite
+  for (long long e = indptr[i]; e < indptr[i + 1]; ++e) {
+    Real sum = data[e] + X[(long long)indices[e] * m + c];
+    least = sum < least ? sum : least;
+  }
+  out[(long long)i * m + c] = least;
 }
 
 // A step of Chebyshev's iteration for D − W: R ← R − (D − W)·S, X ← X + out, and the next step
