@@ -403,6 +403,16 @@ def say_on_cpu(what: str, why: str, numbers: float = float("inf")) -> None:
         The reason, or how to avoid it.
     numbers : float, default=inf
         How many numbers are computed. There is no warning about few.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from manifoldry.device.emulated import EmulatedDevice
+    >>> with using_device(EmulatedDevice()), warnings.catch_warnings(record=True) as said:
+    ...     say_on_cpu("the search for loops", "it follows single paths")
+    ...     say_on_cpu("the sum", "it is short", numbers=100)
+    >>> [str(warning.message) for warning in said]
+    ['the search for loops runs on the CPU, not on emulated: it follows single paths']
     """
     device = current_device()
     if device is not None and numbers >= NOTICED_ABOVE:
