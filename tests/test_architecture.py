@@ -17,9 +17,10 @@ from manifoldry import _EXPORTS
 ROOT = pathlib.Path(manifoldry.__file__).parent
 # Every package imports only those before it; docs/architecture.md has the picture.
 ORDER = (
-    *("exceptions", "util", "device", "datasets", "neighbors", "affinity", "eigen", "objectives"),
-    *("optimize", "extension", "base", "spectral", "iterative", "semidefinite", "density"),
-    *("nonredundant", "wrappers", "metrics", "dimension", "lie", "methods", "plotting", "io", "tl"),
+    *("exceptions", "util", "device", "distributed", "datasets", "neighbors", "affinity", "eigen"),
+    *("objectives", "optimize", "extension", "base", "spectral", "iterative", "semidefinite"),
+    *("density", "nonredundant", "wrappers", "metrics", "dimension", "lie", "methods", "plotting"),
+    *("io", "tl"),
     "reporting",
     *("explorer", "cli"),
 )

@@ -98,6 +98,7 @@ _SUBMODULES = (
     "density",
     "device",
     "dimension",
+    "distributed",
     "eigen",
     "exceptions",
     "explorer",

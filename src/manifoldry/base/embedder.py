@@ -445,7 +445,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def __sklearn_is_fitted__(self) -> bool:
         # A fit that fails may leave other attributes.
-        return hasattr(self, "extension_")
+        return hasattr(self, "extension_") or hasattr(self, "landmark_model_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

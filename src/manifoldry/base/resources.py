@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from manifoldry.device import Device, current_device, using_device
 from manifoldry.device.arguments import arguments_on_host
+from manifoldry.distributed.collections import is_collection
 from manifoldry.util.threads import threads_allowed
 
 P = ParamSpec("P")
@@ -23,19 +24,38 @@ def on_its_device(
 
     Arguments may be arrays on a device; results are then of the same kind, on the same device.
     A class without a path for devices says why in ``_runs_on_host``, which ``fit`` repeats once.
+    They may also be collections of Dask, whose results are lazy.
     """
+    name = method.__name__
 
     @wraps(method)
     def call(self: Estimator, *args: P.args, **kwargs: P.kwargs) -> Result:
+        X = args[0] if args else kwargs.get("X")
+        if is_collection(X):
+            return _of_collection(self, name, X, **{k: v for k, v in kwargs.items() if k != "X"})
+        if name in ("fit", "fit_transform", "pose"):
+            vars(self).pop("landmark_model_", None)
+        elif "landmark_model_" in vars(self):
+            return getattr(vars(self)["landmark_model_"], name)(*args, **kwargs)
         n_jobs, device = _parameter(self, "n_jobs"), _parameter(self, "device")
         with threads_allowed(n_jobs), arguments_on_host(device, args, kwargs) as given:
-            if method.__name__ == "fit":
+            if name == "fit":
                 _say_what_runs_on_host(self, current_device())
             result: Any = method(self, *given.args, **given.kwargs)
             frames = _returns_frames(self)
             return result if frames else given.returned(result)
 
     return call
+
+
+def _of_collection(estimator: Any, name: str, X: Any, **kwargs: Any) -> Any:
+    """The result of a method for a collection of Dask."""
+    from manifoldry.base import distributed
+
+    if name in ("fit", "fit_transform"):
+        fitted = distributed.fit_collection(estimator, X)
+        return fitted if name == "fit" else fitted.embedding_
+    return distributed.map_collection(estimator, name, X, **kwargs)
 
 
 @contextmanager

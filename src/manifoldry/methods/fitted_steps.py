@@ -39,7 +39,7 @@ def named_like(step: Any, X: Any) -> Any:
     if names is None or hasattr(X, "columns") or len(names) != X.shape[1] or issparse(X):
         return X
     try:
-        from pandas import DataFrame  # type: ignore[import-untyped]  # it ships no types
+        from pandas import DataFrame
     except ImportError:  # then it was fitted on a frame of another package
         return X
     return DataFrame(X, columns=names)

@@ -101,7 +101,7 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per embedding and one column per metric."""
-        import pandas  # type: ignore[import-untyped]  # it ships no types
+        import pandas
 
         return pandas.DataFrame(self.rows()).set_index("embedding")
 

@@ -29,9 +29,15 @@ class SavedVersion:
 
 
 def state_with_version(estimator: BaseEstimator) -> dict[str, Any]:
-    """Return what is pickled: the version that writes it, then the attributes."""
+    """Return what is pickled: the version that writes it, then the attributes.
+
+    A Dask array of the embedding is not: it is on a cluster, or would bring the data along.
+    """
     version = SavedVersion(type(estimator).__name__, package_version())
-    return {_KEY: version, **BaseEstimator.__getstate__(estimator)}
+    state = BaseEstimator.__getstate__(estimator)
+    return {_KEY: version} | {
+        name: value for name, value in state.items() if not hasattr(value, "__dask_graph__")
+    }
 
 
 def restore_state(estimator: BaseEstimator, state: dict[str, Any]) -> None:

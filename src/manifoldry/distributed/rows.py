@@ -1,0 +1,226 @@
+"""The rows of a Dask collection, block by block, checked where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from manifoldry.distributed.collections import as_collection
+from manifoldry.distributed.scheduler import broadcast, compute, delayed
+from manifoldry.util.typing import Array, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a Dask collection: one block for each chunk, with known numbers of rows.
+
+    Nothing is read before tasks are computed. Blocks are arrays of floats; a block with other
+    values, or of another shape than declared, raises an error that names it.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n_samples, n_features)
+        The data, with all columns in each chunk.
+    names : array of str, optional
+        Names of the columns.
+
+    See Also
+    --------
+    using_options : how estimators fit them.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from manifoldry.distributed import Rows
+    >>> rows = Rows.read(da.ones((1000, 3), chunks=(300, 2)))
+    >>> rows.counts, rows.n_features
+    (array([300, 300, 300, 100]), 3)
+    """
+
+    array: Any
+    names: Array | None = None
+
+    @classmethod
+    def read(cls, X: Any) -> Rows:
+        """Return the rows of a Dask array or data frame, or of a Zarr or Parquet store.
+
+        Numbers of rows that Dask does not know are counted.
+
+        Parameters
+        ----------
+        X : dask.array.Array, dask.dataframe.DataFrame or path
+            The data.
+
+        Returns
+        -------
+        Rows
+            Its rows.
+        """
+        array, names = as_collection(X)
+        if np.isnan(array.shape[0]):
+            array = _with_known_sizes(array)
+        return cls(array, names)
+
+    @property
+    def counts(self) -> IntArray:
+        """Number of rows of each block."""
+        return np.array(self.array.chunks[0], dtype=np.intp)
+
+    @property
+    def starts(self) -> IntArray:
+        """The first row of each block."""
+        return np.cumsum(self.counts) - self.counts
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.array.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.array.shape[1])
+
+    @property
+    def dtype(self) -> Any:
+        """Data type of results: float32 for float32 data, else float64."""
+        return np.float32 if self.array.dtype == np.float32 else np.float64
+
+    @property
+    def blocks(self) -> list[Any]:
+        """Delayed blocks, which are checked when they are read."""
+        checked = delayed(checked_block)
+        raw = self.array.to_delayed().ravel()
+        numbered = zip(raw, self.starts, self.counts, strict=True)
+        return [
+            checked(block, i, int(start), (int(count), self.n_features))
+            for i, (block, start, count) in enumerate(numbered)
+        ]
+
+    def tasks(self, function: Callable[..., Any], *shared: Any, **options: Any) -> list[Any]:
+        """Return delayed calls of a function with each block.
+
+        Parameters
+        ----------
+        function : callable
+            Called with a block and `shared`.
+        *shared : Any
+            Other arguments, the same for all blocks.
+        **options : Any
+            Arguments by name.
+
+        Returns
+        -------
+        list of Delayed
+            One for each block.
+        """
+        call = delayed(partial(function, **options))
+        return [call(block, *shared) for block in self.blocks]
+
+    def sample(self, size: int, rng: np.random.Generator) -> tuple[IntArray, list[Any]]:
+        """Draw rows at random, without replacement; it does not depend on chunks.
+
+        Parameters
+        ----------
+        size : int
+            Number of rows; all rows if there are not more.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        rows : array of int of shape (size,)
+            The rows, in their order.
+        pieces : list of Delayed
+            Those of each block. Each block is read and checked.
+        """
+        size = min(size, self.n_samples)
+        drawn = np.sort(rng.choice(self.n_samples, size, replace=False, shuffle=False))
+        take = delayed(_taken)
+        ends = (
+            np.searchsorted(drawn, self.starts),
+            np.searchsorted(drawn, self.starts + self.counts),
+        )
+        pieces = [
+            take(block, drawn[a:b] - start)
+            for block, a, b, start in zip(self.blocks, *ends, self.starts, strict=True)
+        ]
+        return drawn, pieces
+
+    def mapped(
+        self, function: Callable[..., Array], shared: Any, columns: int | None, dtype: Any = None
+    ) -> Any:
+        """Return the Dask array of what a function makes of each block.
+
+        Parameters
+        ----------
+        function : callable
+            Called with a block and `shared`; returns as many rows.
+        shared : Any
+            Its second argument, which is sent to each worker once.
+        columns : int or None
+            Number of columns of the result; None for one dimension.
+        dtype : dtype, optional
+            That of the result; by default that of these rows.
+
+        Returns
+        -------
+        dask.array.Array
+            The result, lazily.
+        """
+        import dask.array
+
+        call = delayed(function)
+        shared = broadcast(shared)
+        dtype = self.dtype if dtype is None else dtype
+        width = () if columns is None else (columns,)
+        parts = [
+            dask.array.from_delayed(call(block, shared), (int(count), *width), dtype=dtype)
+            for block, count in zip(self.blocks, self.counts, strict=True)
+        ]
+        return dask.array.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.blocks)
+
+
+def checked_block(block: Any, number: int, start: int, shape: tuple[int, int]) -> Array:
+    """Return a block as finite floats, or raise an error that names the chunk and the row."""
+    block = np.asarray(block)
+    if block.shape != shape:
+        raise ValueError(
+            f"chunk {number} of X has shape {block.shape}, but the array declares {shape}; "
+            "write or declare it again"
+        )
+    values = np.ascontiguousarray(block, dtype=np.float32 if block.dtype == np.float32 else float)
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        what = "NaN" if np.isnan(values[row, column]) else "infinity"
+        raise ValueError(
+            f"X contains {what} in chunk {number} (row {start + row}, column {column}); drop or "
+            "impute such rows first"
+        )
+    return values
+
+
+def _taken(block: Array, rows: IntArray) -> Array:
+    return block[rows]
+
+
+def _with_known_sizes(array: Any) -> Any:
+    """The array, with chunks whose numbers of rows were counted."""
+    import dask
+    import dask.array
+
+    blocks = array.to_delayed().ravel()
+    counts = compute([dask.delayed(len)(block) for block in blocks], "counting rows")
+    parts = [
+        dask.array.from_delayed(block, (count, array.shape[1]), dtype=array.dtype)
+        for block, count in zip(blocks, counts, strict=True)
+    ]
+    return dask.array.concatenate(parts)
