@@ -97,7 +97,7 @@ def _by_chunk(rows: IntArray, starts: IntArray) -> dict[int, tuple[IntArray, Int
     chunk = np.searchsorted(starts, rows, side="right") - 1
     order = np.argsort(chunk, kind="stable")
     present, first = np.unique(chunk[order], return_index=True)
-    groups = np.split(order, first[1:])
+    groups = np.split(order, first)[1:]
     return {int(c): (here, rows[here] - starts[c]) for c, here in zip(present, groups, strict=True)}
 
 
