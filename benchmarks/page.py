@@ -22,6 +22,7 @@ MACHINE = "amd-epyc-2-cores"  # the results that the pages show
 OWN = ("isomap-million", "tsne-million", "nonredundant-mnist-15k", "nonredundant-roll-1m")
 MAPS = ("tsne-digits", "tsne-mnist-10k", "tsne-mnist-70k")
 GPU = "nvidia-h200"  # the results of `benchmarks.gpu` that the pages show
+NO_RECORD = "No times on a GPU are recorded for this version: none was at hand to measure it."
 ON_GPU = {
     "neighbors": "15 neighbors of 70 000 digits (MNIST, 784 pixels)",
     "neighbors-million": "15 neighbors of 1 000 000 points with 128 features",
@@ -66,9 +67,7 @@ def tables(results):
     yield "coming-from/scikit-learn.md", "times", against(workloads, "scikit-learn")
     yield "coming-from/opentsne.md", "times", against(workloads, "openTSNE")
     yield "coming-from/umap-learn.md", "times", map_table(workloads)
-    path = RESULTS / f"{GPU}.json"
-    if path.exists():
-        yield "gpu.md", "figures", gpu_table(json.loads(path.read_text(encoding="utf-8")))
+    yield from gpu_tables(RESULTS / f"{GPU}.json")
 
 
 def conditions(machine, workloads):
@@ -152,6 +151,16 @@ def own_table(workloads):
         for r in w["rows"]
     ]
     return markdown(["task", "", "time", "memory"], rows)
+
+
+def gpu_tables(record):
+    """The tables of a GPU from a file of `benchmarks.gpu`, or that there is none."""
+    if not record.exists():
+        yield "gpu.md", "figures", [NO_RECORD]
+        yield "benchmarks.md", "gpu", [NO_RECORD]
+        return
+    yield "gpu.md", "figures", gpu_table(json.loads(record.read_text(encoding="utf-8")))
+    yield "benchmarks.md", "gpu", record.with_suffix(".md").read_text("utf-8").splitlines()
 
 
 def gpu_table(results):
