@@ -40,6 +40,33 @@ def free_memory(monkeypatch):
     return set_to
 
 
+@pytest.fixture
+def emulated():
+    """A device that numpy emulates."""
+    from manifoldry.device.emulated import EmulatedDevice
+
+    return EmulatedDevice()
+
+
+@pytest.fixture
+def cuda():
+    """The first GPU; the test is skipped if there is none, unless one is required."""
+    from manifoldry.device import MissingDeviceError, resolve_device
+
+    try:
+        return resolve_device("cuda")
+    except MissingDeviceError as error:
+        if os.environ.get("MANIFOLDRY_NEED_GPU"):
+            raise
+        pytest.skip(f"no GPU: {error}")
+
+
+@pytest.fixture(params=["emulated", "cuda"])
+def device(request):
+    """The devices that tests run on."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture(scope="session")
 def assert_searched_alike():
     """Two searches of the same objective began at the same value, and lowered it by as much.

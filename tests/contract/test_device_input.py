@@ -9,7 +9,6 @@ from scipy import sparse
 import manifoldry as mf
 from manifoldry import metrics
 from manifoldry.device import using_device
-from manifoldry.device.emulated import EmulatedDevice
 from manifoldry.exceptions import ManifoldryWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -28,11 +27,6 @@ WRONG = {
     "integers": lambda A: (10 * A).astype(int),
     "booleans": lambda A: A.mean() < A,
 }
-
-
-@pytest.fixture
-def emulated():
-    return EmulatedDevice()
 
 
 def outcome(work):

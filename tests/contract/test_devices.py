@@ -1,6 +1,5 @@
 """Every estimator on a device: the same results as on the CPU, and arrays that are there."""
 
-import os
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from sklearn.base import clone
 
 import manifoldry as mf
 from manifoldry import metrics
-from manifoldry.device import current_device, resolve_device, using_device
+from manifoldry.device import current_device, using_device
 from manifoldry.device.emulated import COPIES, EmulatedArray, EmulatedDevice
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.ukr_floor import Floor
@@ -22,26 +21,6 @@ from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.optimize import LBFGS, Heat
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-
-
-def cuda():
-    """The first GPU; the test is skipped if there is none, unless one is required."""
-    try:
-        return resolve_device("cuda")
-    except RuntimeError as error:
-        if os.environ.get("MANIFOLDRY_NEED_GPU"):
-            raise
-        pytest.skip(f"no GPU: {error}")
-
-
-@pytest.fixture(params=["emulated", "cuda"])
-def device(request):
-    return EmulatedDevice() if request.param == "emulated" else cuda()
-
-
-@pytest.fixture
-def emulated():
-    return EmulatedDevice()
 
 
 def on_device(method, device):
@@ -393,14 +372,14 @@ class TestArraysOnADevice:
         model = mf.ElasticEmbedding(init=emulated.array(X[:, :2]), max_iter=3).fit(X)
         assert model.embedding_.shape == (60, 2)
 
-    def test_pytorch(self, X, X_new):
-        torch, device = pytest.importorskip("torch"), cuda()
+    def test_pytorch(self, cuda, X, X_new):
+        torch = pytest.importorskip("torch")
         there = torch.tensor(X, device="cuda")
         model = mf.LaplacianEigenmaps().fit(there)
         Z = model.transform(torch.tensor(X_new, device="cuda", requires_grad=True))
         assert isinstance(Z, torch.Tensor)
         assert Z.device == there.device
-        reference = mf.LaplacianEigenmaps(device=device).fit(X).transform(X_new)
+        reference = mf.LaplacianEigenmaps(device=cuda).fit(X).transform(X_new)
         np.testing.assert_allclose(Z.cpu().numpy(), reference, rtol=1e-9)
         assert metrics.trustworthiness(there, Z[:0].new_tensor(X[:, :2])) > 0.5
 

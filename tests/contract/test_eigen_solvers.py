@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import manifoldry.eigen.on_device
-from manifoldry.device import resolve_device, using_device
-from manifoldry.device.emulated import EmulatedDevice
+from manifoldry.device import using_device
 from manifoldry.eigen import (
     Auto,
     ChebyshevSubspace,
@@ -56,11 +55,7 @@ def device(request, monkeypatch):
     monkeypatch.setattr(manifoldry.eigen.on_device, "LEAST_ENTRIES", 0)
     monkeypatch.setattr(ShiftInvertLanczos, "_why_on_host", lambda *_: None)
     monkeypatch.setattr(Lobpcg, "_why_on_host", lambda *_: None)
-    try:
-        device = EmulatedDevice() if request.param == "emulated" else resolve_device("cuda")
-    except RuntimeError as error:
-        pytest.skip(f"no GPU: {error}")
-    with using_device(device):
+    with using_device(request.getfixturevalue(request.param)) as device:
         yield device
 
 

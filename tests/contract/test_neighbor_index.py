@@ -1,6 +1,5 @@
 """Contract of all neighbor indices, checked against all distances and a stable sort."""
 
-import os
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry.device import resolve_device, using_device
-from manifoldry.device.emulated import EmulatedDevice
+from manifoldry.device import using_device
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex
 from manifoldry.neighbors.choose import ApproximateIndex, GeneralIndex
@@ -113,13 +111,7 @@ def device(request):
     """The device of the case, which the test uses; skipped if there is none."""
     case = getattr(request.node, "callspec", None) and request.node.callspec.params.get("case")
     name = None if case is None else case.device
-    try:
-        found = EmulatedDevice() if name == "emulated" else name and resolve_device(name)
-    except RuntimeError as error:
-        if os.environ.get("MANIFOLDRY_NEED_GPU"):
-            raise
-        pytest.skip(f"no GPU: {error}")
-    with using_device(found):
+    with using_device(name and request.getfixturevalue(name)):
         yield
 
 

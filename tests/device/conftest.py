@@ -1,27 +1,9 @@
-"""The devices that tests run on: a GPU where there is one, and one that numpy emulates."""
-
-import os
+"""Settings for tests of devices."""
 
 import numpy as np
 import pytest
 
-from manifoldry.device import resolve_device, using_device
-from manifoldry.device.emulated import EmulatedDevice
-
-
-def cuda():
-    """The first GPU; the test is skipped if there is none, unless one is required."""
-    try:
-        return resolve_device("cuda")
-    except RuntimeError as error:
-        if os.environ.get("MANIFOLDRY_NEED_GPU"):
-            raise
-        pytest.skip(f"no GPU: {error}")
-
-
-@pytest.fixture(params=["emulated", "cuda"])
-def device(request):
-    return EmulatedDevice() if request.param == "emulated" else cuda()
+from manifoldry.device import using_device
 
 
 @pytest.fixture
