@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.distributed.scheduler import delayed, persist
+from manifoldry.distributed.scheduler import compute, delayed, persist
 from manifoldry.util.typing import Array, IntArray
 
 
@@ -55,6 +55,25 @@ class RowOrder:
         """Number of rows of each part."""
         return np.diff(self.bounds)
 
+    def positions(self, rows: IntArray) -> IntArray:
+        """Return where some rows of the data are.
+
+        Parameters
+        ----------
+        rows : array of shape (n,)
+            Rows of the data, ascending and each once.
+
+        Returns
+        -------
+        array of shape (n,)
+            Their positions in all parts together.
+        """
+        found = compute([delayed(_found)(part, rows) for part in self.rows], "finding rows")
+        positions = np.full(len(rows), -1, dtype=np.intp)
+        for start, (number, place) in zip(self.bounds[:-1], found, strict=True):
+            positions[number] = start + place
+        return positions
+
     def restored(self, parts: Sequence[Any], columns: int, dtype: Any) -> Any:
         """Return values of the parts as a Dask array in the order and chunks of the data.
 
@@ -73,11 +92,10 @@ class RowOrder:
             The values.
         """
         import dask.array
-        from dask import compute
 
         starts = np.concatenate([[0], np.cumsum(self.counts)])
         places = persist(delayed(_by_chunk)(rows, starts) for rows in self.rows)
-        chunks_of = compute(*[delayed(_chunks)(each) for each in places])
+        chunks_of = compute([delayed(_chunks)(each) for each in places], "finding rows")
         cut, assemble = delayed(_cut), delayed(_assembled)
         pieces: list[list[Any]] = [[] for _ in self.counts]
         for part, (place, chunks) in enumerate(zip(places, chunks_of, strict=True)):
@@ -90,6 +108,13 @@ class RowOrder:
             for count, of_chunk in zip(self.counts, pieces, strict=True)
         ]
         return dask.array.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+
+
+def _found(part: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Which of the rows a part has, and their places in it."""
+    number = np.minimum(np.searchsorted(rows, part), len(rows) - 1)
+    place = np.flatnonzero(rows[number] == part)
+    return number[place], place
 
 
 def _by_chunk(rows: IntArray, starts: IntArray) -> dict[int, tuple[IntArray, IntArray]]:
