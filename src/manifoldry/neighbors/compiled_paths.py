@@ -16,18 +16,19 @@ _options = {"nogil": True, "error_model": "numpy", "fastmath": {"nsz"}}
 
 
 @cached_njit(**_options)
-def settle(indptr, indices, lengths, source, reached, before, heap, keys, place):
-    """Dijkstra's algorithm from one source, in a heap of four children per node.
+def settle(indptr, indices, lengths, sources, reached, before, heap, keys, place):
+    """Dijkstra's algorithm from some points, in a heap of four children per node.
 
-    `reached` are upper bounds of the distances, and only points nearer to the source than that are
-    visited: infinite bounds give all distances, the distances from other sources those to the
-    nearest of all. `before` receives the points before the last on each path, unless it is empty.
-    Scratch arrays are `heap`, `keys` and `place`, of one entry per point; `place` is negative
-    before and after the call.
+    `reached` are the distances of these `sources`, which are sorted by them, and upper bounds of
+    all others. Only points nearer to the sources than that are visited: infinite bounds give all
+    distances, the distances from other sources those to the nearest of all. `before` receives the
+    points before the last on each path, unless it is empty. Scratch arrays are `heap`, `keys` and
+    `place`, of one entry per point; `place` is negative before and after the call.
     """
-    reached[source] = 0
-    heap[0], keys[0], place[source] = source, 0, 0
-    size = 1
+    size = len(sources)
+    for at in range(size):  # sorted keys are a heap
+        i = sources[at]
+        heap[at], keys[at], place[i] = i, reached[i], at
     while size > 0:
         i, length = heap[0], keys[0]
         place[i] = -1

@@ -183,8 +183,9 @@ class CompiledPaths:
     def _settle(self, source: int, reached: Array, before: IntArray, scratch: Any) -> None:
         from manifoldry.neighbors.compiled_paths import settle
 
-        edges = self.indptr, self.indices, self.lengths
-        settle(*edges, self.position[source], reached, before, *scratch)
+        edges, start = (self.indptr, self.indices, self.lengths), self.position[source]
+        reached[start] = 0
+        settle(*edges, np.array([start]), reached, before, *scratch)
 
     def _scratch(self) -> tuple[IntArray, Array, IntArray]:
         n = len(self.order)
