@@ -8,6 +8,11 @@ from manifoldry.eigen.auto import Auto, Choice, resolve_solver
 from manifoldry.eigen.chebyshev import ChebyshevSubspace
 from manifoldry.eigen.components import ComponentSolver, Spectra
 from manifoldry.eigen.dense import Dense, dense_basis
+from manifoldry.eigen.distributed import (
+    DistributedLobpcg,
+    DistributedProblem,
+    DistributedSpectrum,
+)
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.lanczos import Lanczos, ProbeLimits
 from manifoldry.eigen.lobpcg import Lobpcg
@@ -24,6 +29,9 @@ __all__ = [
     "Choice",
     "ComponentSolver",
     "Dense",
+    "DistributedLobpcg",
+    "DistributedProblem",
+    "DistributedSpectrum",
     "EigenSolver",
     "Gram",
     "Lanczos",

@@ -337,14 +337,14 @@ def verified(
         values=values[:k].copy(),
         vectors=fixed_signs(vectors),
         residuals=residuals[:k].copy(),
-        gaps=_safe_gaps(values, residuals, k, cluster_width(norm)),
+        gaps=safe_gaps(values, residuals, k, cluster_width(norm)),
         next_value=float(values[k]) if len(values) > k else float("nan"),
         norm=norm,
         further_values=values[k + 1 : k + 1 + extra].copy(),
     )
 
 
-def _safe_gaps(values: Array, residuals: Array, k: int, width: float) -> Array:
+def safe_gaps(values: Array, residuals: Array, k: int, width: float) -> Array:
     """Return the gaps of the first k of k + 1 pairs, less the residual of the last pair.
 
     A Ritz value is within its residual of an eigenvalue. The residual of the (k+1)-th pair is not
