@@ -39,6 +39,13 @@ _RULES: dict[Symmetrization, _Rule] = {
 }
 
 
+def symmetrized(
+    own: sparse.csr_array, reverse: sparse.csr_array, rule: Symmetrization
+) -> sparse.csr_array:
+    """Return the weights of edges from those of both directions, in sorted rows."""
+    return _RULES[rule].combine(own, reverse)
+
+
 @dataclass(frozen=True)
 class Affinity(ABC):
     """Base class of the rules that assign weights to the edges of a neighbor graph.
@@ -312,7 +319,7 @@ class Weights(ABC):
             weights = np.exp(-exponents)
         # Transposed twice, rows are sorted by index, as sums of sparse matrices need them.
         reverse = graph.matrix(weights).T.tocsr()
-        return _RULES[self.symmetrize].combine(reverse.T.tocsr(), reverse)
+        return symmetrized(reverse.T.tocsr(), reverse, self.symmetrize)
 
     def self_weights(self, graph: NeighborGraph) -> Array:
         """Return the weight of each training point with itself, at distance zero.
@@ -369,7 +376,7 @@ class Weights(ABC):
         shift = (log_scale[pairs.rows] + log_scale[pairs.indices]) / 2
         with np.errstate(over="ignore"):
             W = pairs.matrix(np.exp(-self.at(own).exponents(own, pairs) - shift))
-        return _RULES[self.symmetrize].combine(W, W.T.tocsr())
+        return symmetrized(W, W.T.tocsr(), self.symmetrize)
 
     def rows(self, own: NeighborGraph, reverse: NeighborGraph) -> tuple[sparse.csr_array, Array]:
         """Return the weights between new points and training points.
@@ -403,7 +410,7 @@ class Weights(ABC):
             graph.matrix(np.exp(np.minimum(smallest[graph.rows] - values, 0.0)))
             for graph, values in zip((own, reverse), exponents, strict=True)
         )
-        return _RULES[self.symmetrize].combine(A, B), -smallest
+        return symmetrized(A, B, self.symmetrize), -smallest
 
 
 def _shared(graph: NeighborGraph, other: NeighborGraph) -> NDArray[np.bool_]:

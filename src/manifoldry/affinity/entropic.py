@@ -64,13 +64,44 @@ class Entropic(Affinity):
 
     def fit(self, graph: NeighborGraph) -> "EntropicWeights":
         counts = np.diff(graph.indptr)
+        return self.at_perplexity(self.among(float(np.median(counts)), int(counts.max())), graph)
+
+    def among(self, typical: float, most: int) -> float:
+        """Return the perplexity for a graph, or raise ValueError if it is too large.
+
+        Parameters
+        ----------
+        typical, most : float, int
+            The median and the largest number of neighbors of a point.
+
+        Returns
+        -------
+        float
+            The perplexity.
+        """
         if self.perplexity is None:
-            perplexity = default_perplexity(float(np.median(counts)))
-        else:
-            perplexity = _checked_perplexity(self.perplexity)
-            wanted = _n_neighbors(perplexity)
-            why = f"the neighbors of a point; build the graph with n_neighbors={wanted}"
-            check_at_most("perplexity", perplexity, int(counts.max()), why)
+            return default_perplexity(typical)
+        perplexity = _checked_perplexity(self.perplexity)
+        wanted = _n_neighbors(perplexity)
+        why = f"the neighbors of a point; build the graph with n_neighbors={wanted}"
+        check_at_most("perplexity", perplexity, most, why)
+        return perplexity
+
+    def at_perplexity(self, perplexity: float, graph: NeighborGraph) -> "EntropicWeights":
+        """Return the weights of the query points of a graph.
+
+        Parameters
+        ----------
+        perplexity : float
+            The perplexity of each point.
+        graph : NeighborGraph
+            Neighbors of the query points.
+
+        Returns
+        -------
+        EntropicWeights
+            The weights.
+        """
         return EntropicWeights(self.symmetrize, perplexity, Bandwidths.of(graph, perplexity))
 
 

@@ -74,11 +74,16 @@ def typical_length(graph: NeighborGraph) -> float:
             return median
     positive = graph.distances[graph.distances > 0]
     if len(positive) == 0:
-        raise ValueError(
-            f"all {graph.n_query} rows coincide with their neighbors, so gamma cannot be derived "
-            "from distances; drop duplicated rows or pass gamma"
-        )
+        raise ValueError(no_typical_length(graph.n_query))
     return float(np.median(positive))
+
+
+def no_typical_length(n: int) -> str:
+    """Error message for a graph all of whose edges have length zero."""
+    return (
+        f"all {n} rows coincide with their neighbors, so gamma cannot be derived "
+        "from distances; drop duplicated rows or pass gamma"
+    )
 
 
 @dataclass(frozen=True)
@@ -164,16 +169,53 @@ class SelfTuning(Affinity):
     k: int = 7
 
     def fit(self, graph: NeighborGraph) -> "SelfTuningWeights":
-        check_count("k", self.k)
-        scales = _kth_distance(graph, self.k)
-        positive = scales[scales > 0]
-        if len(positive) == 0:
+        scales = self.local_scales(graph)
+        return self.with_scales(scales, smallest_scale(scales), graph.n_query)
+
+    def local_scales(self, graph: NeighborGraph) -> Array:
+        """Return the distance of each query point to its k-th neighbor.
+
+        Parameters
+        ----------
+        graph : NeighborGraph
+            Neighbors of the query points.
+
+        Returns
+        -------
+        array of shape (n_query,)
+            The distances; zero for points that coincide with their k nearest neighbors.
+        """
+        return _kth_distance(graph, check_count("k", self.k))
+
+    def with_scales(self, scales: Array, floor: float, n: int) -> "SelfTuningWeights":
+        """Return the weights of points with these local scales.
+
+        Parameters
+        ----------
+        scales : array of shape (n_reference,)
+            Results of `local_scales`.
+        floor : float
+            Scale of points that coincide with their neighbors: the smallest positive one;
+            infinite if there is none, which raises ValueError.
+        n : int
+            Number of points, for the message.
+
+        Returns
+        -------
+        SelfTuningWeights
+            The weights.
+        """
+        if np.isinf(floor):
             raise ValueError(
-                f"each of the {graph.n_query} rows coincides with its neighbors, so there is no "
+                f"each of the {n} rows coincides with its neighbors, so there is no "
                 "local scale; drop duplicated rows or raise n_neighbors"
             )
-        floor = float(positive.min())
         return SelfTuningWeights(self.symmetrize, self.k, np.maximum(scales, floor), floor)
+
+
+def smallest_scale(scales: Array) -> float:
+    """Smallest positive scale; infinite if there is none."""
+    return float(scales[scales > 0].min(initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
