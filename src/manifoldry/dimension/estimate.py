@@ -14,7 +14,8 @@ from manifoldry.dimension.report import DimensionReport, explain
 from manifoldry.dimension.residual_variance_elbow import residual_variance_elbow
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.spectra import gram_rank, pca_dimension
-from manifoldry.util.checks import as_generator
+from manifoldry.distributed.collections import is_collection
+from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import RandomState
@@ -40,6 +41,7 @@ def estimate_dimension(
     random_state: RandomState = None,
     n_jobs: int | None = None,
     verbose: bool = False,
+    sample: int = 5000,
 ) -> DimensionReport:
     """Estimate the dimension of the data by all methods, and explain why they differ.
 
@@ -57,6 +59,11 @@ def estimate_dimension(
         Number of threads, by default one per core; BLAS threads are not affected.
     verbose : bool, default=False
         Show progress.
+    sample : int, default=5000
+        Number of rows of a sample, if `X` is a Dask collection or the path of a Zarr or Parquet
+        store. The estimates are then means over five disjoint samples, each estimated on one
+        worker, and the intervals those of the means. Neighborhoods in a sample are wider than among
+        all rows. Data in memory are not sampled.
 
     Returns
     -------
@@ -81,6 +88,11 @@ def estimate_dimension(
     >>> report.reasons[0]
     'The methods that use neighborhoods agree on 2.'
     """
+    if is_collection(X):
+        from manifoldry.dimension.distributed import estimate_of_collection
+
+        check_count("sample", sample, minimum=20)
+        return estimate_of_collection(X, sample, random_state, verbose)
     data = DimensionInput.of(X)
     seed = int(as_generator(random_state, unset=0).integers(2**31))
     with threads_allowed(n_jobs):

@@ -36,6 +36,9 @@ class DimensionReport:
         Explanations of the agreement or disagreement, most important first.
     n_samples, n_features : int
         Shape of the data; `n_features` is None if only a graph was given.
+    sample_size : int or None
+        Number of rows of each sample of a Dask collection; `profile` and ``per_point`` are then
+        those of the first sample. None for data in memory.
 
     See Also
     --------
@@ -61,6 +64,7 @@ class DimensionReport:
     reasons: list[str] = field(repr=False)
     n_samples: int
     n_features: int | None
+    sample_size: int | None = None
 
     def __getitem__(self, method: str) -> Dimension:
         if method in self.skipped:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.distributed.collections import as_collection
+from manifoldry.distributed.failures import block_keys
 from manifoldry.distributed.scheduler import broadcast, compute, delayed
 from manifoldry.util.typing import Array, IntArray
 
@@ -27,6 +28,8 @@ class Rows:
         The data, with all columns in each chunk.
     names : array of str, optional
         Names of the columns.
+    what : str, default="X"
+        What errors call the data.
 
     See Also
     --------
@@ -43,9 +46,10 @@ class Rows:
 
     array: Any
     names: Array | None = None
+    what: str = "X"
 
     @classmethod
-    def read(cls, X: Any) -> Rows:
+    def read(cls, X: Any, what: str = "X") -> Rows:
         """Return the rows of a Dask array or data frame, or of a Zarr or Parquet store.
 
         Numbers of rows that Dask does not know are counted.
@@ -54,6 +58,8 @@ class Rows:
         ----------
         X : dask.array.Array, dask.dataframe.DataFrame or path
             The data.
+        what : str, default="X"
+            What errors call the data.
 
         Returns
         -------
@@ -63,7 +69,7 @@ class Rows:
         array, names = as_collection(X)
         if np.isnan(array.shape[0]):
             array = _with_known_sizes(array)
-        return cls(array, names)
+        return cls(array, names, what)
 
     @property
     def counts(self) -> IntArray:
@@ -95,10 +101,18 @@ class Rows:
         """Delayed blocks, which are checked when they are read."""
         checked = delayed(checked_block)
         raw = self.array.to_delayed().ravel()
-        numbered = zip(raw, self.starts, self.counts, strict=True)
+        keys = block_keys(self.starts, self.counts, self.what)
+        numbered = zip(raw, self.starts, self.counts, keys, strict=True)
         return [
-            checked(block, i, int(start), (int(count), self.n_features))
-            for i, (block, start, count) in enumerate(numbered)
+            checked(
+                block,
+                i,
+                int(start),
+                (int(count), self.n_features),
+                self.what,
+                dask_key_name=key,
+            )
+            for i, (block, start, count, key) in enumerate(numbered)
         ]
 
     def tasks(self, function: Callable[..., Any], *shared: Any, **options: Any) -> list[Any]:
@@ -140,16 +154,28 @@ class Rows:
         """
         size = min(size, self.n_samples)
         drawn = np.sort(rng.choice(self.n_samples, size, replace=False, shuffle=False))
+        return drawn, self.taken(drawn)
+
+    def taken(self, rows: IntArray) -> list[Any]:
+        """Return some rows of each block; each block is read and checked.
+
+        Parameters
+        ----------
+        rows : array of int
+            The rows, ascending.
+
+        Returns
+        -------
+        list of Delayed
+            Those of each block.
+        """
         take = delayed(_taken)
-        ends = (
-            np.searchsorted(drawn, self.starts),
-            np.searchsorted(drawn, self.starts + self.counts),
-        )
-        pieces = [
-            take(block, drawn[a:b] - start)
-            for block, a, b, start in zip(self.blocks, *ends, self.starts, strict=True)
+        first = np.searchsorted(rows, self.starts)
+        end = np.searchsorted(rows, self.starts + self.counts)
+        return [
+            take(block, rows[a:b] - start)
+            for block, a, b, start in zip(self.blocks, first, end, self.starts, strict=True)
         ]
-        return drawn, pieces
 
     def mapped(
         self, function: Callable[..., Array], shared: Any, columns: int | None, dtype: Any = None
@@ -188,12 +214,14 @@ class Rows:
         return iter(self.blocks)
 
 
-def checked_block(block: Any, number: int, start: int, shape: tuple[int, int]) -> Array:
+def checked_block(
+    block: Any, number: int, start: int, shape: tuple[int, int], name: str = "X"
+) -> Array:
     """Return a block as finite floats, or raise an error that names the chunk and the row."""
     block = np.asarray(block)
     if block.shape != shape:
         raise ValueError(
-            f"chunk {number} of X has shape {block.shape}, but the array declares {shape}; "
+            f"chunk {number} of {name} has shape {block.shape}, but the array declares {shape}; "
             "write or declare it again"
         )
     values = np.ascontiguousarray(block, dtype=np.float32 if block.dtype == np.float32 else float)
@@ -202,8 +230,8 @@ def checked_block(block: Any, number: int, start: int, shape: tuple[int, int]) -
         row, column = np.argwhere(~finite)[0]
         what = "NaN" if np.isnan(values[row, column]) else "infinity"
         raise ValueError(
-            f"X contains {what} in chunk {number} (row {start + row}, column {column}); drop or "
-            "impute such rows first"
+            f"{name} contains {what} in chunk {number} (row {start + row}, column {column}); drop "
+            "or impute such rows first"
         )
     return values
 

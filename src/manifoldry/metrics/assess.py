@@ -12,6 +12,7 @@ from manifoldry.base.dominant_points import (
     takes_n_neighbors,
 )
 from manifoldry.device.arguments import on_device_of_arguments
+from manifoldry.distributed.collections import is_collection
 from manifoldry.extension.far_rows import FAR, differ
 from manifoldry.metrics.coranking import CoRanking, RankComparison, compare_ranks
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
@@ -42,6 +43,44 @@ from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
 
 _SAME = 1e-4  # relative difference of embeddings that are equal but for single precision
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which rows of a Dask collection an assessment is based on.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of all rows.
+    n_points : int
+        Number of rows whose neighbors among all rows are compared.
+    n_samples, size : int
+        Number of samples, and of the rows of each of them.
+
+    See Also
+    --------
+    Assessment : has one.
+
+    Examples
+    --------
+    >>> from manifoldry.metrics.assess import Sampling
+    >>> print(Sampling(100_000, 300, 5, 5000))
+    Trustworthiness, continuity and neighbor_preservation: 300 of 100000 rows, with their neighbors
+    among all of them. All else: means of 5 samples of 5000 rows, with neighbors within a sample.
+    """
+
+    n_rows: int
+    n_points: int
+    n_samples: int
+    size: int
+
+    def __str__(self) -> str:
+        return (
+            f"Trustworthiness, continuity and neighbor_preservation: {self.n_points} of "
+            f"{self.n_rows} rows, with their neighbors among all of them. All else: means of "
+            f"{self.n_samples} samples of {self.size} rows, with neighbors within a sample."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +121,10 @@ class Assessment:
         about a comparison of the two.
     largest_label : float or None
         Fraction of the points with the most frequent label; None without labels.
+    sampling : Sampling or None
+        What was estimated from which rows of a Dask collection; `curves`, `shepard`,
+        `distortion`, `pair` and `per_point` are then those of the first sample. None for data in
+        memory.
 
     See Also
     --------
@@ -116,6 +159,7 @@ class Assessment:
     has_neighbors: bool = False
     is_pca: bool = False
     largest_label: float | None = None
+    sampling: Sampling | None = None
 
     @property
     def embedding(self) -> Array:
@@ -156,10 +200,13 @@ class Assessment:
         )
 
     def __str__(self) -> str:
+        n = self.pair.n if self.sampling is None else self.sampling.n_rows
         head = (
-            f"Embedding of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates; data: "
+            f"Embedding of {n} points in {self.pair.Y.shape[1]} coordinates; data: "
             f"{self.data_description}; neighborhoods of {self.n_neighbors}"
         )
+        if self.sampling is not None:
+            head = f"{head}\n{self.sampling}"
         baseline = {} if self.is_pca else self.baseline
         return "\n".join([head, "", *table(self.metrics, baseline), "", *self._sentences])
 
@@ -172,7 +219,8 @@ class Assessment:
         ``"trustworthiness"``, ``"continuity"`` and ``"neighbor_preservation"`` as in `metrics`;
         if X has coordinates also ``"magnification"``, the local scale relative to its median, and
         ``"anisotropy"``. Computed for all points on first access, in time proportional to
-        n_samples² · n_features. NaN for points that were not embedded.
+        n_samples² · n_features. NaN for points that were not embedded. Of a Dask collection, they
+        are those of the first sample, among its rows.
         """
         found = self.of_points(np.arange(self.pair.n))
         return {name: self.pair.expand_to_all_rows(each) for name, each in found.items()}
@@ -240,6 +288,12 @@ def assess(
     - ``label_accuracy``, ``label_accuracy_in_data``: :func:`~manifoldry.metrics.knn_accuracy` in
       the embedding and in the data, if labels are given.
 
+    `X` and `embedding` may be collections of Dask. Trustworthiness, continuity and
+    ``neighbor_preservation`` are then those of 300 rows among all rows, which takes two passes over
+    the data, and one more for the samples. All else is the mean over five disjoint samples of 5000
+    rows, with neighborhoods within the sample. Printing the result says so. No more than a sample
+    reaches the client.
+
     Parameters
     ----------
     {compared_data_or_graph}
@@ -250,6 +304,7 @@ def assess(
     {metric_neighbors}
     {data_metric}
     {metric_sample}
+        For a Dask collection the number of rows of each of the five samples, by default 5000.
     {sample_seed}
     X_new : array, sparse matrix or frame of shape (n_new, n_features), default=None
         New data for a fitted estimator passed as `embedding`: are they like the data that it was
@@ -278,6 +333,13 @@ def assess(
     >>> found.per_point["neighbor_preservation"].shape
     (500,)
     """
+    if is_collection(X):
+        from manifoldry.metrics.distributed import assess_collection
+
+        return assess_collection(
+            X, embedding, labels, n_neighbors=n_neighbors, metric=metric, sample=sample,
+            random_state=random_state, X_new=X_new,
+        )  # fmt: skip
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     model = last_step(embedding)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
@@ -291,9 +353,9 @@ def assess(
     metrics = metrics_of(pair, own, diagram, distortion, model)
     if codes is not None:
         metrics |= label_metrics(pair, k, codes)
-    novelty = None if X_new is None else _novelty(embedding, X_new)
+    novelty = None if X_new is None else novelty_of(embedding, X_new)
     if novelty is not None:
-        metrics["unlike_rows"] = Estimate.of_fraction(novelty > FAR, len(novelty))
+        metrics |= novelty_metrics(novelty)
     curves, baseline, gains = {"embedding": own.coranking}, {}, {}
     if pca is not None:
         curves["PCA"] = others[0].coranking
@@ -395,7 +457,13 @@ def label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str,
     }
 
 
-def _novelty(embedding: Any, X_new: Any) -> Array:
+def novelty_metrics(novelty: Array) -> dict[str, Estimate]:
+    """Fraction of the new rows that are unlike the training data."""
+    return {"unlike_rows": Estimate.of_fraction(novelty > FAR, len(novelty))}
+
+
+def novelty_of(embedding: Any, X_new: Any) -> Array:
+    """Distances of new rows from the training data of a model."""
     model = last_step(embedding)
     if not hasattr(model, "novelty"):
         raise TypeError(

@@ -40,6 +40,12 @@ def array_like(values: Any, name: str = "X") -> Any:
         return values.view(np.ndarray)
     if is_elsewhere(values):
         return fetched(values)
+    if hasattr(values, "__dask_graph__"):
+        raise TypeError(
+            f"{name} is a Dask {type(values).__name__}, which would be gathered in memory; pass a "
+            f"sample of its rows, such as {name}[:1000].compute(), or use manifoldry.assess and "
+            "estimate_dimension, which draw samples themselves"
+        )
     if is_annotated(values):
         return array_like(_main_matrix(values, name), f"{name}.X")
     if _is_entry(values):
