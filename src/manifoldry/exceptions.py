@@ -437,6 +437,16 @@ def counting_rows() -> Iterator[None]:
         warn_about_rows(count, total, text, category)
 
 
+@contextmanager
+def discarding_counts() -> Iterator[None]:
+    """Leave out the warnings of :func:`warn_about_rows` inside this context, in this thread."""
+    outer = _COUNTS.set({})
+    try:
+        yield
+    finally:
+        _COUNTS.reset(outer)
+
+
 def is_ignored(category: type[Warning]) -> bool:
     """Whether the filters ignore all warnings of a category, so that none needs to be computed."""
     for action, message, filtered, module, line in warnings.filters:

@@ -2,31 +2,41 @@
 
 A fitted estimator has a model of landmarks, ``landmark_model_``: an estimator of the same class
 that was fitted in the memory of one worker. It places new rows, in memory or not, and is what is
-pickled. ``embedding_`` is a Dask array of all rows.
+pickled and saved. ``embedding_`` is a Dask array of all rows.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.dominant_points import (
+    takes_n_neighbors,
+    unchecked_dominance,
+    warn_if_dominated,
+)
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
-from manifoldry.distributed.scheduler import compute
-from manifoldry.exceptions import warn
+from manifoldry.distributed.scheduler import broadcast, compute, delayed, tasks_of_fit
+from manifoldry.exceptions import discarding_counts, warn
 from manifoldry.util.checks import as_generator
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
-# Landmarks of estimators that do not have a number of their own.
+# Landmarks of estimators that do not have a number of their own, in `_landmarks`.
 LANDMARKS = 20_000
-# Methods whose results have a row for each row of their argument, and those that have them, too.
-_BY_ROWS = ("transform", "inverse_transform", "novelty", "predict")
+# Methods whose results have a row for each row of their argument.
+_BY_ROWS = ("transform", "inverse_transform", "novelty", "predict", "score_samples")
+_SETTINGS = ("_sklearn_output_config", "_metadata_request")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +47,8 @@ class DistributedFit:
     ----------
     model : estimator
         Fitted to landmarks, or made of results for all rows; places new rows.
-    embedding : dask.array.Array of shape (n_samples, n_components)
-        The coordinates of all rows.
+    embedding : dask.array.Array of shape (n_samples, n_components), or None
+        The coordinates of all rows, if the estimator has an embedding.
     fitted_on : str
         What was computed of all rows, and what of a sample.
     attributes : dict
@@ -56,52 +66,137 @@ def fit_collection(estimator: Any, X: Any) -> Any:
 
     All that is computed is set at the end, so an earlier fit is kept if this one fails.
     """
-    rows = Rows.read(X)
-    fit_all = getattr(estimator, "_fit_all_rows", None)
-    if fit_all is None or current_options().landmarks is not None:
-        found = fit_to_landmarks(estimator, rows)
-    else:
-        found = fit_all(rows)
+    _check_can_fit(estimator)
+    with tasks_of_fit():
+        rows = Rows.read(X)
+        fit_all = getattr(estimator, "_fit_all_rows", None)
+        if current_options().refine:
+            found = _refined_fit(estimator, rows)
+        elif fit_all is None or current_options().landmarks is not None:
+            found = fit_to_landmarks(estimator, rows)
+        else:
+            found = fit_all(rows)
     _set_fitted(estimator, rows, found)
     return estimator
 
 
+def _check_can_fit(estimator: Any) -> None:
+    """Raise an error if a sample of rows, or a part of them, is no input of the estimator."""
+    name = type(estimator).__name__
+    if not (hasattr(estimator, "transform") or hasattr(estimator, "score_samples")):
+        raise TypeError(
+            f"{name}.fit takes data in memory, not a Dask collection; pass a sample, such as "
+            "X[:1000].compute()"
+        )
+    if get_tags(estimator).input_tags.pairwise:
+        raise TypeError(
+            f"this {name} takes precomputed values of all pairs of rows, which cannot be sampled "
+            "by rows; pass the data, or precomputed values in memory"
+        )
+
+
 def fit_to_landmarks(estimator: Any, rows: Rows) -> DistributedFit:
     """Fit a random sample on one worker; all other rows are placed as new rows."""
-    model, n_landmarks = landmark_model(estimator, rows)
-    some = f"{n_landmarks} of {rows.n_samples} rows; the others are placed by transform"
-    fitted_on = "all rows, on one worker" if n_landmarks == rows.n_samples else some
-    return DistributedFit(model, mapped(model, "transform", rows), fitted_on)
+    model, landmarks, _ = landmark_model(estimator, rows)
+    some = f"{len(landmarks)} of {rows.n_samples} rows; the others are placed by transform"
+    fitted_on = "all rows, on one worker" if len(landmarks) == rows.n_samples else some
+    embedding = mapped(model, "transform", rows) if hasattr(model, "embedding_") else None
+    labels = {"labels_": mapped(model, "predict", rows)} if hasattr(model, "labels_") else {}
+    return DistributedFit(model, embedding, fitted_on, labels)
 
 
-def landmark_model(estimator: Any, rows: Rows) -> tuple[Any, int]:
-    """Return a clone that was fitted to a random sample of the rows, and their number."""
-    import dask
+def _refined_fit(estimator: Any, rows: Rows) -> DistributedFit:
+    """Fit a sample, place the other rows, and move all of them."""
+    fit = getattr(estimator, "_fit_refined", None)
+    if fit is None:
+        raise ValueError(
+            f"refine={current_options().refine} moves single rows to lower an objective, which "
+            f"{type(estimator).__name__} does not do; pass refine=0"
+        )
+    found: DistributedFit = fit(rows)
+    return found
 
+
+class Landmarks(NamedTuple):
+    """A model of a sample of the rows."""
+
+    model: Any
+    rows: IntArray
+    pieces: list[Any]
+    """Those of each block, delayed."""
+
+
+def landmark_model(estimator: Any, rows: Rows) -> Landmarks:
+    """Return a clone that was fitted to a random sample of the rows."""
     options = current_options()
-    size = LANDMARKS if options.landmarks is None else options.landmarks
+    size = landmarks_of(estimator) if options.landmarks is None else options.landmarks
     rng = as_generator(getattr(estimator, "random_state", None), unset=0)
     drawn, pieces = rows.sample(size, rng)
     unfitted = clone(estimator)
     if hasattr(unfitted, "set_output"):
         unfitted.set_output(transform="default")
-    fit = dask.delayed(_fitted_to)(unfitted, pieces, rows.names)
     what = f"fitting {type(estimator).__name__} to {len(drawn)} rows"
-    [(model, said)] = compute([fit], what, verbose=options.verbose)
-    for message, category in said:
-        warn(message, category)
-    return model, len(drawn)
+    model, said = fitted_on_worker(unfitted, pieces, rows.names, what)
+    say(said)
+    if hasattr(model, "embedding_"):
+        warn_if_dominated(model.embedding_, takes_n_neighbors(model), rows=drawn)
+    return Landmarks(model, drawn, pieces)
+
+
+def landmarks_of(estimator: Any) -> int:
+    """Number of landmarks of an estimator, or of the estimator inside it if that has fewer."""
+    own: int = getattr(estimator, "_landmarks", LANDMARKS)
+    inner = getattr(estimator, "estimator", None)
+    return own if inner is None else min(own, landmarks_of(inner))
+
+
+def fitted_on_worker(
+    unfitted: Any, pieces: list[Any], names: Array | None, what: str
+) -> tuple[Any, list[Any]]:
+    """Return an estimator that was fitted to pieces of data by one task, and its warnings."""
+    import dask
+
+    # Not limited to one thread: it is the only task.
+    fit = dask.delayed(with_warnings)(_fitted_to, unfitted, pieces, names)
+    [found] = compute([fit], what, verbose=current_options().verbose)
+    return found
+
+
+def placed(model: Any, blocks: Iterable[Any], names: Array | None) -> list[Any]:
+    """Return delayed coordinates of blocks of rows, by the ``transform`` of a fitted model."""
+    width = _width(model, "transform")
+    function = partial(
+        _applied, method="transform", columns=width, dtype=None, names=names, options={}
+    )
+    call, shared = delayed(function), broadcast(_snapshot(model))
+    return [call(block, shared) for block in blocks]
 
 
 def mapped(model: Any, method: str, rows: Rows, **options: Any) -> Any:
-    """Return the Dask array of what a method of a fitted model makes of the rows."""
+    """Return the Dask array of what a method of a fitted model makes of the rows.
+
+    Warnings that some rows are unlike the training data are left out: nobody would see those of
+    workers. `novelty` has the distances of all rows.
+    """
+    model = _snapshot(model)
     width = _width(model, method)
-    dtype = {"novelty": np.float64, "predict": np.intp}.get(method, rows.dtype)
-    call = partial(_applied, method=method, names=rows.names, options=options)
-    if width is None or not options.get("return_distance", False):
-        return rows.mapped(call, model, width, dtype)
-    found = rows.mapped(call, model, width + 1, dtype)
-    return found[:, :width], found[:, width]
+    dtype = {"novelty": np.float64, "score_samples": np.float64, "predict": np.intp}.get(
+        method, rows.dtype
+    )
+    distance = bool(options.get("return_distance", False))
+    columns = None if width is None else width + distance
+    call = partial(
+        _applied, method=method, columns=columns, dtype=dtype, names=rows.names, options=options
+    )
+    found = rows.mapped(call, model, columns, np.float64 if distance else dtype)
+    return (found[:, :width].astype(dtype), found[:, width]) if distance else found
+
+
+def _snapshot(model: Any) -> Any:
+    """A copy of a fitted model that a later fit does not change, and that returns arrays."""
+    model = copy(model)
+    vars(model).pop("_sklearn_output_config", None)
+    return model.set_output(transform="default") if hasattr(model, "set_output") else model
 
 
 def _width(model: Any, method: str) -> int | None:
@@ -120,6 +215,12 @@ def map_collection(estimator: Any, method: str, X: Any, **options: Any) -> Any:
             f"{name}.{method} takes data in memory, not a Dask collection; pass a sample, such as "
             "X[:1000].compute()"
         )
+    other = set(options) - {"return_distance"}
+    if other:
+        raise TypeError(
+            f"{name}.{method} of a Dask collection takes no {min(other)}; pass blocks in memory, "
+            "such as X.blocks[0].compute()"
+        )
     model = vars(estimator).get("landmark_model_", estimator)
     rows = Rows.read(X)
     if method != "inverse_transform":
@@ -133,49 +234,71 @@ def map_collection(estimator: Any, method: str, X: Any, **options: Any) -> Any:
 
 
 def _check_columns(model: Any, rows: Rows) -> None:
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and rows.names is not None and not np.array_equal(known, rows.names):
+        raise ValueError(
+            f"the columns of X are not those of fit, or in another order: "
+            f"{_difference(list(known), list(rows.names))}; pass X[list(model.feature_names_in_)]"
+        )
     if rows.n_features != model.n_features_in_:
         raise ValueError(
             f"X has {rows.n_features} features, but {type(model).__name__} is expecting "
             f"{model.n_features_in_} features as input"
         )
-    known = getattr(model, "feature_names_in_", None)
-    if known is not None and rows.names is not None and not np.array_equal(known, rows.names):
-        j = int(np.argmax(known != rows.names))
-        raise ValueError(
-            f"the columns of X are not those of fit, or in another order: column {j} is "
-            f"{rows.names[j]!r} and was {known[j]!r}; pass X[list(model.feature_names_in_)]"
+
+
+def _difference(known: list[str], names: list[str]) -> str:
+    """The first difference between the names of columns."""
+    missing = [name for name in known if name not in names]
+    unknown = [name for name in names if name not in known]
+    if missing or unknown:
+        return (
+            f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} was not a column of fit"
         )
+    j = next(i for i, pair in enumerate(zip(known, names, strict=False)) if pair[0] != pair[1])
+    return f"column {j} is {names[j]!r} and was {known[j]!r}"
 
 
-def _fitted_to(estimator: Any, pieces: list[Array], names: Array | None) -> tuple[Any, list[Any]]:
-    """The fitted estimator and its warnings; runs on a worker."""
+def with_warnings(function: Callable[..., Any], *args: Any) -> tuple[Any, list[Any]]:
+    """The result of a function and the warnings of the call; runs on a worker."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        estimator.fit(_named(np.concatenate(pieces), names))
-    return estimator, [(str(each.message), each.category) for each in said]
+        result = function(*args)
+    return result, list(dict.fromkeys((str(each.message), each.category) for each in said))
+
+
+def say(said: list[Any]) -> None:
+    """Issue the warnings of a worker."""
+    for message, category in said:
+        warn(message, category)
+
+
+def _fitted_to(estimator: Any, pieces: list[Array], names: Array | None) -> Any:
+    with unchecked_dominance():  # it would number the rows of the sample
+        return estimator.fit(named_rows(np.concatenate(pieces), names))
 
 
 def _applied(
-    block: Array, model: Any, *, method: str, names: Array | None, options: dict[str, Any]
+    block: Array,
+    model: Any,
+    *,
+    method: str,
+    columns: int | None,
+    dtype: Any,
+    names: Array | None,
+    options: dict[str, Any],
 ) -> Array:
     """The result of a method for one block; runs on a worker."""
     if len(block) == 0:
-        width = (
-            len(model.get_feature_names_out()) if method == "transform" else model.n_features_in_
-        )
-        width += bool(options.get("return_distance"))
-        return np.empty((0, width) if "transform" in method else 0)
-    if hasattr(model, "set_output"):
-        model.set_output(transform="default")
-    known = getattr(model, "feature_names_in_", None)
-    rows = (
-        block if method == "inverse_transform" else _named(block, names if known is None else known)
-    )
-    found = getattr(model, method)(rows, **options)
-    return np.column_stack(found) if isinstance(found, tuple) else found
+        return np.empty(0 if columns is None else (0, columns), dtype)
+    known = getattr(model, "feature_names_in_", names)
+    rows = block if method == "inverse_transform" else named_rows(block, known)
+    with discarding_counts():
+        found = getattr(model, method)(rows, **options)
+    return np.column_stack(found) if isinstance(found, tuple) else np.asarray(found, dtype)
 
 
-def _named(rows: Array, names: Array | None) -> Any:
+def named_rows(rows: Array, names: Array | None) -> Any:
     """The rows as a data frame if their columns have names."""
     if names is None:
         return rows
@@ -184,30 +307,52 @@ def _named(rows: Array, names: Array | None) -> Any:
     return pd.DataFrame(rows, columns=names)
 
 
+@contextmanager
+def replacing_distributed_fit(estimator: Any) -> Iterator[None]:
+    """Remove what a fit to distributed data has set; restore it if this context raises."""
+    former = dict(vars(estimator))
+    _delete_fitted(estimator)
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(former)
+        raise
+
+
+def _delete_fitted(estimator: Any) -> None:
+    for name in set(vars(estimator)) - {*estimator.get_params(deep=False), *_SETTINGS}:
+        delattr(estimator, name)
+
+
 def _set_fitted(estimator: Any, rows: Rows, found: DistributedFit) -> None:
     """Replace the fitted attributes of an estimator."""
-    kept = {*estimator.get_params(deep=False), "_sklearn_output_config", "_metadata_request"}
-    for name in set(vars(estimator)) - kept:
-        delattr(estimator, name)
+    _delete_fitted(estimator)
+    n_landmarks = len(getattr(found.model, "embedding_", ()))
     fitted = {
         name: value
         for name, value in vars(found.model).items()
-        if name.endswith("_") and not name.startswith("_") and _describes_the_whole(value)
+        if name.endswith("_") and name[0] != "_" and _describes_the_whole(value, n_landmarks)
     }
     fitted |= found.attributes
     fitted |= {
         "n_features_in_": rows.n_features,
         "landmark_model_": found.model,
-        "embedding_": found.embedding,
         "fitted_on_": found.fitted_on,
     }
+    if found.embedding is not None:
+        fitted["embedding_"] = found.embedding
     if rows.names is not None:
         fitted["feature_names_in_"] = rows.names
     vars(estimator).update(fitted)
 
 
-def _describes_the_whole(value: Any, most: int = 100) -> bool:
-    """Whether a fitted attribute is a number, a text, or a short array, not one value per row."""
+def _describes_the_whole(value: Any, n_landmarks: int) -> bool:
+    """Whether a fitted attribute is a number, a text, or an array without a value per landmark.
+
+    Whole numbers in arrays are rows or labels of landmarks.
+    """
     if isinstance(value, np.ndarray):
-        return value.ndim > 0 and value.size > 0 and len(value) <= most
+        per_row = value.ndim == 0 or len(value) in (0, n_landmarks)
+        return value.dtype.kind == "f" and not per_row
     return isinstance(value, bool | int | float | str | np.generic)

@@ -143,9 +143,14 @@ def unchecked_dominance() -> Iterator[None]:
         yield
 
 
-def warn_if_dominated(Y: Array, has_neighbors: bool) -> None:
-    """Warn if a few points hold most of the variance of a coordinate of the embedding `Y`."""
+def warn_if_dominated(Y: Array, has_neighbors: bool, rows: IntArray | None = None) -> None:
+    """Warn if a few points hold most of the variance of a coordinate of the embedding `Y`.
+
+    `rows` are the numbers of its rows, if it is that of a sample.
+    """
     found = dominated_coordinates(Y)
+    if rows is not None:
+        found = [each._replace(points=rows[each.points]) for each in found]
     if found:
         warn(
             f"{'; '.join(map(str, found))} (rows passed to fit, counted from 0). Such a coordinate "

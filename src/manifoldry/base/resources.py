@@ -32,11 +32,12 @@ def on_its_device(
     def call(self: Estimator, *args: P.args, **kwargs: P.kwargs) -> Result:
         X = args[0] if args else kwargs.get("X")
         if is_collection(X):
-            return _of_collection(self, name, X, **{k: v for k, v in kwargs.items() if k != "X"})
-        if name in ("fit", "fit_transform", "pose"):
-            vars(self).pop("landmark_model_", None)
-        elif "landmark_model_" in vars(self):
-            return getattr(vars(self)["landmark_model_"], name)(*args, **kwargs)
+            return _of_collection(self, name, X, args[1:], kwargs)
+        model = vars(self).get("landmark_model_")
+        if model is not None and not _fits(name):
+            return getattr(model, name)(*args, **kwargs)
+        if model is not None:
+            return _fitted_in_memory(call, self, args, kwargs)
         n_jobs, device = _parameter(self, "n_jobs"), _parameter(self, "device")
         with threads_allowed(n_jobs), arguments_on_host(device, args, kwargs) as given:
             if name == "fit":
@@ -48,14 +49,41 @@ def on_its_device(
     return call
 
 
-def _of_collection(estimator: Any, name: str, X: Any, **kwargs: Any) -> Any:
+def _fits(name: str) -> bool:
+    """Whether a method of this name replaces the fit."""
+    return name == "pose" or name.startswith("fit")
+
+
+def _fitted_in_memory(fit: Any, estimator: Any, args: Any, kwargs: Any) -> Any:
+    """The result of a fit in memory after one to distributed data, which is kept if this fails."""
+    from manifoldry.base.distributed import replacing_distributed_fit
+
+    with replacing_distributed_fit(estimator):
+        return fit(estimator, *args, **kwargs)
+
+
+def _of_collection(estimator: Any, name: str, X: Any, others: Any, options: Any) -> Any:
     """The result of a method for a collection of Dask."""
     from manifoldry.base import distributed
 
-    if name in ("fit", "fit_transform"):
-        fitted = distributed.fit_collection(estimator, X)
-        return fitted if name == "fit" else fitted.embedding_
-    return distributed.map_collection(estimator, name, X, **kwargs)
+    if name in ("fit_transform", "transform") and _returns_frames(estimator):
+        raise TypeError(
+            "set_output asks for data frames in memory, and results for a Dask collection are not; "
+            "call set_output(transform='default'), and make a Dask data frame with "
+            "dask.dataframe.from_dask_array(Y, columns=model.get_feature_names_out())"
+        )
+    if name not in ("fit", "fit_transform", "fit_predict"):
+        if others:
+            raise TypeError(f"{name} of a Dask collection takes no further argument by position")
+        options = {k: v for k, v in options.items() if k != "X"}
+        return distributed.map_collection(estimator, name, X, **options)
+    fitted = distributed.fit_collection(estimator, X)
+    if name == "fit":
+        return fitted
+    if name == "fit_predict":
+        return fitted.labels_
+    found = vars(fitted).get("embedding_")
+    return distributed.map_collection(fitted, "transform", X) if found is None else found
 
 
 @contextmanager

@@ -323,13 +323,25 @@ def cluster_gaps(values: Array, width: float) -> Array:
     return np.minimum(borders[labels], borders[labels + 1])
 
 
-def fixed_signs(V: Array, tie: float = 1e-6) -> Array:
-    """Return V with the entry of largest modulus of each column positive.
+def fixed_signs(V: Array) -> Array:
+    """Return V with the entry of largest modulus of each column positive; see `leading_entries`."""
+    signs = np.sign(leading_entries(V))
+    return V * np.where(signs == 0, 1.0, signs)
+
+
+def leading_entries(V: Array, tie: float = 1e-6) -> Array:
+    """Return the entry of largest modulus of each column.
 
     Among entries equal to within the fraction `tie`, the first one is used: an odd eigenvector has
     two entries of equal modulus, and the choice must not depend on rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen.spectrum import leading_entries
+    >>> leading_entries(np.array([[1.0, 2.0], [-3.0, -2.0]]))
+    array([-3.,  2.])
     """
     modulus = np.abs(V)
     first = np.argmax(modulus >= (1 - tie) * modulus.max(axis=0), axis=0)
-    signs = np.sign(V[first, np.arange(V.shape[1])])
-    return V * np.where(signs == 0, 1.0, signs)
+    return np.asarray(V[first, np.arange(V.shape[1])])

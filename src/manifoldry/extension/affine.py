@@ -33,11 +33,16 @@ class AffineMap(Extension):
         be centered, since dual vectors sum to zero.
         """
         V = gram.times_transpose(spectrum.dual_vectors)
+        # Dual vectors are zero where the eigenvalue is.
+        squares = np.where(np.any(spectrum.dual_vectors, axis=0), spectrum.values, 0.0)
+        return cls.of_axes(V, squares / gram.shape[0], offset, frame)
+
+    @classmethod
+    def of_axes(cls, V: Array, mean_squares: Array, offset: Array, frame: Frame) -> "AffineMap":
+        """The map to the axes V of data whose mean in the `frame` is `offset`."""
         mean = frame.origin + offset * frame.unit
         rest = offset - (mean - frame.origin) / frame.unit
-        # Dual vectors are zero where the eigenvalue is.
-        mean_squares = np.where(np.any(spectrum.dual_vectors, axis=0), spectrum.values, 0.0)
-        return cls(mean, rest, V, frame.unit, mean_squares / gram.shape[0])
+        return cls(mean, rest, V, frame.unit, mean_squares)
 
     def transform(self, X: Matrix) -> Array:
         if sparse.issparse(X):

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from manifoldry.base.distributed import DistributedFit
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.device import Device
+from manifoldry.distributed.rows import Rows
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import LinearGram
@@ -23,6 +25,10 @@ class PCA(SpectralEmbedder):
     with many features are as fast as the reverse. Sparse data stay sparse.
 
     The model keeps up to 1000 training rows, with which ``novelty`` compares new rows.
+
+    Of a Dask collection all rows are used: their sums of squares and products up to 2000 features,
+    beyond that a randomized iteration of 15 passes over the data, or more if variances are nearly
+    equal (``eigen_solver=Randomized(max_iter=1)`` stops after 15, with a warning).
 
     Parameters
     ----------
@@ -93,6 +99,11 @@ class PCA(SpectralEmbedder):
     def _pose(self, data: Input) -> LinearGram:
         return PrincipalComponents.of(data)
 
+    def _fit_all_rows(self, rows: Rows) -> DistributedFit:
+        from manifoldry.spectral.distributed_pca import fit_all_rows
+
+        return fit_all_rows(self, rows)
+
     def _max_components(self, data: Input) -> tuple[int, str]:
         return min(data.n_samples - 1, data.n_features), "min(n_samples - 1, n_features)"
 
@@ -100,11 +111,16 @@ class PCA(SpectralEmbedder):
 class PrincipalComponents(LinearGram):
     """Gram matrix of centered data with the attributes and the loss of PCA."""
 
+    @property
+    def count(self) -> int:
+        """Number of rows of the data."""
+        return self.data.n_samples
+
     def loss(self, spectra: Spectra) -> float:
         return max(0.0, 1 - float(self._fractions(spectra).sum())) if self.inertia else 0.0
 
     def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        variances = spectra.largest.values * self.unit**2 / (self.data.n_samples - 1)
+        variances = spectra.largest.values * self.unit**2 / (self.count - 1)
         return {
             "explained_variance_": variances,
             "explained_variance_ratio_": self._fractions(spectra),
