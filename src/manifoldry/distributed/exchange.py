@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.distributed.scheduler import delayed, persist
+from manifoldry.distributed.scheduler import compute, delayed, persist
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 
@@ -68,11 +68,9 @@ class Exchange:
         local : list of Delayed
             `needed`, in the numbers of each part.
         """
-        from dask import compute
-
         divide, first, wanted_of = delayed(_divided), delayed(_first), delayed(_wanted)
         divided = persist(divide(rows, part, bounds) for part, rows in enumerate(needed))
-        sources = list(compute(*[delayed(_sources)(each) for each in divided]))
+        sources = compute([delayed(_sources)(each) for each in divided], "rows of other parts")
         wanted = [
             persist(wanted_of(each, source) for source in of_part)
             for each, of_part in zip(divided, sources, strict=True)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
+from weakref import WeakSet
 
+from manifoldry.distributed.failures import explained, explained_here, lost_scheduler
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import one_blas_thread, threads_allowed
 
 # Results of so many tasks are combined by one task.
 _FAN_IN = 8
-# Values of more bytes are sent to workers ahead of tasks; Dask warns of graphs of 10 MB.
+# Values of more bytes are tasks of their own; Dask warns of graphs of 10 MB.
 _IN_GRAPH = 4_000_000
 
 
@@ -21,6 +24,10 @@ def current_client() -> Any:
     """Return the client of Dask's distributed scheduler that is in use, or None."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
+        return None
+    import dask
+
+    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
         return None
     try:
         return distributed.Client.current()
@@ -54,46 +61,85 @@ def delayed(function: Callable[..., Any]) -> Any:
     return dask.delayed(OneThread(function))
 
 
+class tasks_of_fit:  # noqa: N801 (used like a function)
+    """Context of a fit: its tasks run on one cluster, and are cancelled if it fails.
+
+    Without it a traceback that is kept, as a notebook keeps the last one, would keep results on the
+    workers, and tasks of the failed fit would go on.
+    """
+
+    def __enter__(self) -> tasks_of_fit:
+        self.client = current_client()
+        self.futures: WeakSet[Any] = WeakSet()
+        self.token = _FIT.set(self)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        _FIT.reset(self.token)
+        if kind is not None:
+            _cancel(self.client, list(self.futures))
+
+
+_FIT: ContextVar[tasks_of_fit | None] = ContextVar("tasks of fit", default=None)
+
+
 def compute(tasks: Iterable[Any], what: str, *, verbose: bool = False) -> list[Any]:
     """Return the results of delayed tasks, in their order, and report how many are done."""
     import dask
 
-    tasks, client = list(tasks), current_client()
-    with explained_errors():
-        if client is None:
+    tasks, client = list(tasks), _client_of_fit()
+    if client is None:
+        with explained_here():
             return list(dask.compute(*tasks))
-        from distributed import as_completed
+    from distributed import as_completed
 
-        futures = client.compute(tasks)
+    futures, failed = _submitted(client.compute, tasks, client), None
+    try:
         done = as_completed(futures, raise_errors=False)
         for future in progress(done, len(futures), what, verbose):
-            if future.status != "finished":
-                client.cancel(futures)
+            if future.status in ("error", "cancelled"):
+                failed = future
                 future.result()  # raises its error
         return list(client.gather(futures))
+    except BaseException as error:
+        why = explained(error, client, failed)
+        _cancel(client, futures)
+        if why is None:
+            raise
+        raise why from error
 
 
 def persist(tasks: Iterable[Any]) -> list[Any]:
     """Compute delayed tasks and keep their results where they were computed."""
     import dask
 
-    tasks = list(tasks)
-    with explained_errors():
-        return list(dask.persist(*tasks)) if tasks else []
+    tasks, client = list(tasks), _client_of_fit()
+    if not tasks:
+        return []
+    if client is None:
+        with explained_here():
+            return list(dask.persist(*tasks))
+    return _submitted(client.persist, tasks, client)
 
 
 def broadcast(value: Any) -> Any:
     """Return what stands for `value` in tasks; it is sent to each worker once.
 
-    Small values are part of the tasks, so they survive the loss of all workers.
+    The value is part of a task, so the scheduler can send it again when workers are lost. Of values
+    that were scattered to workers the last copy may be lost with its worker.
     """
     import dask
 
-    client = current_client()
-    if client is None or len(pickle.dumps(value)) <= _IN_GRAPH:
+    if current_client() is None:
         return dask.delayed(value, name=f"{type(value).__name__}-{uuid4()}", traverse=False)
-    with explained_errors():
-        return client.scatter(value, broadcast=True, hash=False)
+    import cloudpickle  # type: ignore[import-untyped]  # it ships no types
+
+    load, pickled = dask.delayed(pickle.loads, pure=False), cloudpickle.dumps(value)
+    name = f"{type(value).__name__}-{uuid4()}"
+    if len(pickled) <= _IN_GRAPH:
+        return load(pickled, dask_key_name=name)
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+        return persist([load(pickled, dask_key_name=name)])[0]
 
 
 def combined(tasks: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
@@ -103,22 +149,37 @@ def combined(tasks: Sequence[Any], combine: Callable[[list[Any]], Any]) -> Any:
     return tasks[0] if len(tasks) == 1 else combined(tasks, combine)
 
 
-class explained_errors:  # noqa: N801 (used like a function)
-    """Context in which errors of the cluster itself become a RuntimeError with a remedy."""
+def _client_of_fit() -> Any:
+    """The client of the fit around this call, or the current one; None for none.
 
-    def __enter__(self) -> None:
-        return None
+    A client that has lost its scheduler is no longer the current one, and the rest of a fit would
+    run here, without the results on the workers.
+    """
+    fit = _FIT.get()
+    client = current_client() if fit is None or fit.client is None else fit.client
+    if client is not None and client.status != "running":
+        raise lost_scheduler(f"the client is {client.status}")
+    return client
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        names = {each.__name__ for each in kind.__mro__} if kind else set()
-        if "KilledWorker" in names:
-            raise RuntimeError(
-                f"workers died repeatedly while they computed the same task, mostly for lack of "
-                f"memory ({error}); pass smaller chunks, such as X.rechunk(({{0: 10_000}})), or "
-                "start workers with more memory"
-            ) from error
-        if names & {"CommClosedError", "CancelledError", "FutureCancelledError"}:
-            raise RuntimeError(
-                f"the Dask scheduler no longer answers ({error}); the model is as it was before. "
-                "Start the scheduler, connect a new Client, and call the method again"
-            ) from error
+
+def _submitted(submit: Callable[[list[Any]], list[Any]], tasks: list[Any], client: Any) -> Any:
+    """What `submit` returns for tasks of the cluster."""
+    from distributed import futures_of
+
+    try:
+        submitted = submit(tasks)
+    except Exception as error:
+        if (why := explained(error, client)) is None:
+            raise
+        raise why from error
+    if client.status != "running":  # they would wait for it forever
+        raise lost_scheduler(f"the client is {client.status}")
+    if (fit := _FIT.get()) is not None:
+        fit.futures.update(futures_of(submitted))
+    return submitted
+
+
+def _cancel(client: Any, futures: list[Any]) -> None:
+    """Cancel tasks, unless their scheduler is gone."""
+    if client is not None and client.status == "running":
+        client.cancel(futures)
