@@ -49,7 +49,7 @@ def test_order_is_restored():
     bounds = [0, 10, 10, 50]
     order = RowOrder(parts_of(rows, bounds), np.array(bounds), np.array([7, 0, 43]))
     restored = order.restored(parts_of(values[rows], bounds), 2, float)
-    assert restored.chunks == ((7, 43), (2,))  # Dask leaves empty chunks out
+    assert restored.chunks == ((7, 0, 43), (2,))
     np.testing.assert_array_equal(restored.compute(), values)
 
 

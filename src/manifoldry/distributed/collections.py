@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 _NEEDS = "; install the extra: pip install 'manifoldry[dask]'"
 
@@ -30,7 +32,7 @@ def is_collection(X: Any) -> bool:
 def as_collection(X: Any) -> Collection:
     """Return a Dask collection, or what a path names, as a Dask array with whole rows per chunk."""
     if isinstance(X, str | os.PathLike):
-        X = _opened(Path(X))
+        X = _opened(os.fspath(X))
     names = None
     if hasattr(X, "columns"):
         names = _checked_names(X)
@@ -48,21 +50,75 @@ def as_collection(X: Any) -> Collection:
     return Collection(X, names)
 
 
-def _opened(path: Path) -> Any:
-    if not path.exists():
+def from_parts(parts: Sequence[Any], counts: IntArray, columns: int | None, dtype: Any) -> Any:
+    """Return delayed arrays as a Dask array that has a chunk for each, also for empty ones.
+
+    Parameters
+    ----------
+    parts : list of Delayed
+        Arrays of shape (count, columns), or (count,) without `columns`.
+    counts : array of int of shape (n_parts,)
+        Their numbers of rows.
+    columns : int or None
+        Number of columns.
+    dtype : dtype
+        Type of the entries.
+
+    Returns
+    -------
+    dask.array.Array
+        The array. Functions of Dask that join arrays leave empty chunks out.
+
+    Examples
+    --------
+    >>> import dask
+    >>> import numpy as np
+    >>> from manifoldry.distributed.collections import from_parts
+    >>> parts = [dask.delayed(np.ones(2)), dask.delayed(np.empty(0))]
+    >>> from_parts(parts, np.array([2, 0]), None, float).chunks
+    ((2, 0),)
+    """
+    import dask.array
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"rows-{uuid4()}"
+    width = () if columns is None else (columns,)
+    layer: dict[Any, Any] = {(name, i, *[0] * len(width)): part.key for i, part in enumerate(parts)}
+    graph = HighLevelGraph.from_collections(name, layer, dependencies=parts)
+    chunks = (tuple(map(int, counts)), *((each,) for each in width))
+    return dask.array.Array(graph, name, chunks, dtype=dtype)
+
+
+def _opened(path: str) -> Any:
+    remote = "://" in path
+    if not remote and not Path(path).exists():
         raise FileNotFoundError(f"{path} does not exist; pass a Zarr or Parquet store")
     try:
-        if path.suffix == ".zarr":
-            import dask.array
-
-            return dask.array.from_zarr(str(path))
+        if path.rstrip("/").endswith(".zarr"):
+            return _opened_zarr(path)
         import dask.dataframe
 
-        return dask.dataframe.read_parquet(str(path))
+        return dask.dataframe.read_parquet(path)
     except ImportError as error:
         raise ImportError(
             f"{path} is read by Dask, which is incomplete ({error}){_NEEDS}"
         ) from None
+
+
+def _opened_zarr(path: str) -> Any:
+    import dask.array
+    import zarr
+
+    store = zarr.open(path, mode="r")
+    if isinstance(store, zarr.Group):
+        arrays = sorted(name for name, _ in store.arrays())
+        which = f"the arrays {', '.join(arrays)}" if arrays else "no array at its top"
+        example = arrays[0] if arrays else "X"
+        raise ValueError(
+            f"{path} is a Zarr group with {which}; pass one array, such as "
+            f"dask.array.from_zarr({path!r}, component={example!r})"
+        )
+    return dask.array.from_zarr(path)
 
 
 def _checked_names(frame: Any) -> Array | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.distributed.collections import from_parts
 from manifoldry.distributed.scheduler import compute, delayed, persist
 from manifoldry.util.typing import Array, IntArray
 
@@ -91,8 +92,6 @@ class RowOrder:
         dask.array.Array of shape (n_samples, columns)
             The values.
         """
-        import dask.array
-
         starts = np.concatenate([[0], np.cumsum(self.counts)])
         places = persist(delayed(_by_chunk)(rows, starts) for rows in self.rows)
         chunks_of = compute([delayed(_chunks)(each) for each in places], "finding rows")
@@ -102,12 +101,10 @@ class RowOrder:
             for chunk in chunks:
                 pieces[chunk].append(cut(parts[part], place, chunk))
         arrays = [
-            dask.array.from_delayed(
-                assemble((int(count), columns), dtype, *of_chunk), (int(count), columns), dtype
-            )
+            assemble((int(count), columns), dtype, *of_chunk)
             for count, of_chunk in zip(self.counts, pieces, strict=True)
         ]
-        return dask.array.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+        return from_parts(arrays, self.counts, columns, dtype)
 
 
 def _found(part: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.distributed.collections import as_collection
+from manifoldry.distributed.collections import as_collection, from_parts
 from manifoldry.distributed.failures import block_keys
 from manifoldry.distributed.scheduler import broadcast, compute, delayed
 from manifoldry.util.typing import Array, IntArray
@@ -198,17 +198,10 @@ class Rows:
         dask.array.Array
             The result, lazily.
         """
-        import dask.array
-
         call = delayed(function)
         shared = broadcast(shared)
-        dtype = self.dtype if dtype is None else dtype
-        width = () if columns is None else (columns,)
-        parts = [
-            dask.array.from_delayed(call(block, shared), (int(count), *width), dtype=dtype)
-            for block, count in zip(self.blocks, self.counts, strict=True)
-        ]
-        return dask.array.concatenate(parts) if len(parts) > 1 else parts[0]
+        parts = [call(block, shared) for block in self.blocks]
+        return from_parts(parts, self.counts, columns, self.dtype if dtype is None else dtype)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.blocks)
@@ -218,7 +211,7 @@ def checked_block(
     block: Any, number: int, start: int, shape: tuple[int, int], name: str = "X"
 ) -> Array:
     """Return a block as finite floats, or raise an error that names the chunk and the row."""
-    block = np.asarray(block)
+    block = dense_block(block)
     if block.shape != shape:
         raise ValueError(
             f"chunk {number} of {name} has shape {block.shape}, but the array declares {shape}; "
@@ -236,6 +229,13 @@ def checked_block(
     return values
 
 
+def dense_block(block: Any) -> Array:
+    """Return a block as an array; sparse ones are made dense, one at a time."""
+    if hasattr(block, "toarray"):  # of scipy
+        return np.asarray(block.toarray())
+    return np.asarray(block.todense() if hasattr(block, "todense") else block)  # of pydata
+
+
 def _taken(block: Array, rows: IntArray) -> Array:
     return block[rows]
 
@@ -243,12 +243,11 @@ def _taken(block: Array, rows: IntArray) -> Array:
 def _with_known_sizes(array: Any) -> Any:
     """The array, with chunks whose numbers of rows were counted."""
     import dask
-    import dask.array
 
     blocks = array.to_delayed().ravel()
-    counts = compute([dask.delayed(len)(block) for block in blocks], "counting rows")
-    parts = [
-        dask.array.from_delayed(block, (count, array.shape[1]), dtype=array.dtype)
-        for block, count in zip(blocks, counts, strict=True)
-    ]
-    return dask.array.concatenate(parts)
+    counts = compute([dask.delayed(_count)(block) for block in blocks], "counting rows")
+    return from_parts(blocks, np.array(counts), array.shape[1], array.dtype)
+
+
+def _count(block: Any) -> int:
+    return int(block.shape[0])
