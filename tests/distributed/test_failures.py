@@ -144,15 +144,19 @@ def test_shared_values_survive_the_loss_of_all_workers(client, size):
 
 
 def test_data_that_are_spilled(client):
+    from distributed import wait
+
     def on_disk(dask_worker):
         return dask_worker.data.spilled_total.disk
 
-    X = da.concatenate([made(numbers)] * 60).persist()  # 9.6 MB, of which 4 or 6 MB stay
-    X = X.map_blocks(np.copy, dtype=X.dtype).persist()
-    model = PCA(2).fit(X)
-    assert sum(client.run(on_disk).values()) > 1e6
-    expected = PCA(2).fit(da.concatenate([made(numbers)] * 60)).embedding_
-    np.testing.assert_array_equal(model.embedding_[-ROWS:].compute(), expected[-ROWS:].compute())
+    def data():
+        return da.random.default_rng(0).normal(size=(400_000, COLUMNS), chunks=(20_000, COLUMNS))
+
+    X = data().persist()  # 16 MB, of which 4 and 6 MB stay
+    wait(X)
+    assert sum(client.run(on_disk).values()) > 2e6
+    found, expected = (PCA(2).fit(each).embedding_[-ROWS:].compute() for each in (X, data()))
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.usefixtures("anywhere")
