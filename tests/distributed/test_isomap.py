@@ -1,16 +1,25 @@
 """Isomap of all rows of distributed data: paths across parts, and maps by landmarks."""
 
+import pickle
+
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry import NeighborGraph
+from manifoldry import Isomap, NeighborGraph
+from manifoldry.base.input import Points
 from manifoldry.datasets import make_swiss_roll
+from manifoldry.eigen import ComponentSolver
+from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
 from manifoldry.neighbors import distributed_paths
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.neighbors.distributed_paths import DistributedPaths
+from manifoldry.neighbors.geodesics import Geodesics
+from manifoldry.spectral.distributed_isomap import Drawn, fit_graph
+from manifoldry.spectral.isomap import PosedGeodesics
 
 ROLL = make_swiss_roll(400, random_state=0).X
 PARTINGS = {
@@ -74,3 +83,172 @@ def test_edges_between_duplicates_have_length_zero():
     np.testing.assert_allclose(found, shortest(graph, [0, 61]), rtol=1e-12, atol=1e-290)
     np.testing.assert_array_equal(found[:3, 0], 0.0)
     np.testing.assert_array_equal(found[60:63, 1], 0.0)
+
+
+def of_graph(graph, X, landmarks, k=2):
+    """Isomap in memory with given landmarks."""
+    model = Isomap(k)
+    model.n_components_, model.n_features_in_ = k, X.shape[1]
+    posed = PosedGeodesics(Points(X), [np.arange(len(X))], Geodesics.of(graph, landmarks))
+    model.adopt(posed, ComponentSolver().solve(posed.problems, k, np.random.default_rng(0)))
+    return model
+
+
+def drawn(n, m, kept, seed=0):
+    rng = np.random.default_rng(seed)
+    landmarks = np.sort(rng.choice(n, m, replace=False))
+    kept = np.union1d(landmarks, rng.choice(n, kept, replace=False))
+    return Drawn(landmarks, kept, np.setdiff1d(np.arange(n), kept)[::2], 0)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, 5])
+def test_coordinates_are_those_of_the_same_landmarks_in_memory(n_components):
+    graph = NeighborGraph.build(ROLL, n_neighbors=6)
+    rows, sample = np.random.default_rng(1).permutation(400), drawn(400, 30, 100)
+    parts = in_parts(graph, ROLL, [0, 100, 100, 290, 400], rows)
+    found = fit_graph(Isomap(), parts, sample, n_components, "join")
+    expected = of_graph(graph, ROLL, sample.landmarks, n_components)
+    model, scale = found.model, np.abs(expected.embedding_).max()
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(found.embedding, expected.embedding_, atol=1e-9 * scale)
+    np.testing.assert_allclose(
+        model.transform(ROLL[sample.kept]), found.embedding[sample.kept], atol=1e-9 * scale
+    )
+    np.testing.assert_array_equal(found.attributes["landmarks_"], sample.landmarks)
+    placed = model.transform(ROLL[sample.checked])
+    step = np.square(placed - found.embedding[sample.checked].compute()).sum(axis=1)
+    error = np.sqrt(step.mean() / expected.embedding_[sample.kept].var(axis=0).sum())
+    np.testing.assert_allclose(found.attributes["placement_error_"], error, rtol=1e-8)
+    assert 0 < error < (0.1 if n_components <= 2 else 0.2)  # the roll has two coordinates
+
+
+def test_all_rows_kept_make_the_model_in_memory():
+    graph, sample = NeighborGraph.build(ROLL, n_neighbors=6), drawn(400, 30, 400)
+    found = fit_graph(
+        Isomap(n_neighbors=6), in_parts(graph, ROLL, [0, 250, 400]), sample, 2, "join"
+    )
+    expected, new = of_graph(graph, ROLL, sample.landmarks), ROLL[:50] + 0.05
+    np.testing.assert_allclose(found.model.transform(new), expected.transform(new), atol=1e-8)
+    np.testing.assert_allclose(
+        found.model.extension_.rows(new), expected.extension_.rows(new), atol=1e-10
+    )
+    assert found.attributes["placement_error_"] == 0
+
+
+def procrustes_error(Y, Z):
+    """Root mean square distance after the best rotation, relative to the size of Z."""
+    Y, Z = Y - Y.mean(axis=0), Z - Z.mean(axis=0)
+    U, _, Vt = np.linalg.svd(Y.T @ Z)
+    return np.linalg.norm(Y @ (U @ Vt) - Z) / np.linalg.norm(Z)
+
+
+BIG = make_swiss_roll(1500, random_state=1).X
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X = da.from_array(BIG, chunks=(400, 3))
+    return Isomap(n_neighbors=8, n_landmarks=100, random_state=3).fit(X)
+
+
+def test_fit_of_a_dask_array(fitted):
+    """All rows are kept, so the model is that of the same landmarks in memory."""
+    graph = NeighborGraph.build(BIG, n_neighbors=8)
+    expected = of_graph(graph, BIG, fitted.landmarks_)
+    assert len(fitted.landmarks_) == 100
+    np.testing.assert_allclose(fitted.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+    assert procrustes_error(fitted.embedding_.compute(), expected.embedding_) < 1e-9
+    assert fitted.embedding_.chunks[0] == (400, 400, 400, 300)
+    assert fitted.placement_error_ == 0
+    assert fitted.fitted_on_ == (
+        "all 1500 rows, by shortest paths along their neighbor graph (exact) to 100 random "
+        "landmarks; 1500 rows place new ones; short circuits were not searched for"
+    )
+
+
+def test_map_of_a_roll_is_that_of_all_points_in_memory(fitted):
+    """100 landmarks and 1500 give the same map up to 2 % of its size."""
+    whole = Isomap(n_neighbors=8).fit(BIG)
+    assert procrustes_error(fitted.embedding_.compute(), whole.embedding_) < 0.02
+
+
+def test_new_rows_and_pickles(fitted):
+    new = BIG[:200] + 0.05
+    placed = fitted.transform(new)
+    np.testing.assert_allclose(fitted.transform(BIG), fitted.embedding_.compute(), atol=1e-10)
+    lazy = fitted.transform(da.from_array(new, chunks=(70, 3)))
+    np.testing.assert_allclose(lazy.compute(), placed, atol=1e-10)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(loaded.transform(new), placed)
+    assert not hasattr(loaded, "embedding_")
+    restored = fitted.inverse_transform(fitted.embedding_[:100].compute())
+    assert np.abs(restored - BIG[:100]).max() < 2.0
+
+
+def test_the_result_does_not_depend_on_chunks(fitted):
+    again = Isomap(n_neighbors=8, n_landmarks=100, random_state=3)
+    again.fit(da.from_array(BIG, chunks=(1500, 3)))
+    np.testing.assert_array_equal(again.landmarks_, fitted.landmarks_)
+    np.testing.assert_allclose(again.embedding_, fitted.embedding_, atol=1e-9)
+
+
+def test_few_rows_are_all_landmarks():
+    X = da.from_array(ROLL, chunks=(150, 3))
+    model, expected = Isomap(n_neighbors=6).fit(X), Isomap(n_neighbors=6).fit(ROLL)
+    np.testing.assert_array_equal(model.landmarks_, np.arange(400))
+    np.testing.assert_allclose(model.embedding_, expected.embedding_, atol=1e-8)
+    np.testing.assert_allclose(
+        model.transform(ROLL + 0.1), expected.transform(ROLL + 0.1), atol=1e-8
+    )
+
+
+def test_the_largest_component_is_embedded():
+    X = np.concatenate([ROLL[:90], ROLL[:300] + 1000.0])
+    model = Isomap(n_neighbors=5, n_landmarks=40)
+    with pytest.warns(DisconnectedGraphWarning, match="largest component has 300 of 390 rows"):
+        model.fit(da.from_array(X, chunks=(100, 3)))
+    Y = model.embedding_.compute()
+    assert np.isnan(Y[:90]).all()
+    expected = of_graph(NeighborGraph.build(X[90:], n_neighbors=5), X[90:], model.landmarks_ - 90)
+    np.testing.assert_allclose(Y[90:], expected.embedding_, atol=1e-8)
+    np.testing.assert_allclose(model.transform(X[90:]), Y[90:], atol=1e-9)
+
+
+def test_disconnected_error_names_the_remedy():
+    X = np.concatenate([ROLL[:60], ROLL[:60] + 1000.0])
+    model = Isomap(n_neighbors=5, disconnected="error")
+    with pytest.raises(DisconnectedGraphError, match="raise n_neighbors"):
+        model.fit(da.from_array(X, chunks=(50, 3)))
+    assert not hasattr(model, "landmark_model_")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_landmarks": 500}, "n_landmarks=500 must be at most n_samples=400"),
+        ({"n_landmarks": 2}, "n_landmarks=2"),
+        ({"landmarks": "best"}, "landmarks='best'"),
+        ({"n_neighbors": 400}, "n_neighbors=400"),
+    ],
+)
+def test_wrong_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        Isomap(**options).fit(da.from_array(ROLL, chunks=(100, 3)))
+
+
+def test_single_precision_and_names():
+    import pandas as pd
+    from dask import dataframe
+
+    frame = pd.DataFrame(ROLL.astype(np.float32), columns=["a", "b", "c"])
+    model = Isomap(n_neighbors=6, n_landmarks=30).fit(dataframe.from_pandas(frame, npartitions=3))
+    assert model.embedding_.dtype == np.float32
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_allclose(model.transform(frame), model.embedding_, atol=1e-4)
+
+
+def test_on_worker_processes(client, fitted):
+    model = Isomap(n_neighbors=8, n_landmarks=100, random_state=3)
+    model.fit(da.from_array(BIG, chunks=(400, 3)))
+    np.testing.assert_allclose(model.embedding_.compute(), fitted.embedding_, atol=1e-9)
+    np.testing.assert_allclose(model.eigenvalues_, fitted.eigenvalues_, rtol=1e-9)

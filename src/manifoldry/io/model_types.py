@@ -64,7 +64,7 @@ _OURS = {
     "neighbors.choose": "GeneralIndex",
     "neighbors.disconnected": "Bridge Disconnection DisconnectedPolicy",
     "neighbors.distances": "Frame",
-    "neighbors.geodesics": "Geodesics",
+    "neighbors.geodesics": "Geodesics SampledGeodesics",
     "neighbors.graph": "NeighborGraph",
     "neighbors.kdtree": "KDTreeIndex",
     "neighbors.precomputed": "DenseDistances SparseDistances",

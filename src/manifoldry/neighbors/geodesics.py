@@ -194,6 +194,70 @@ class Geodesics:
         return paths_of
 
 
+@dataclass(frozen=True, eq=False)
+class SampledGeodesics(Geodesics):
+    """Geodesic distances of some points of a larger graph, along that graph.
+
+    Paths of new points start with an edge to one of the points, which are farther apart than in the
+    larger graph. So some edges lead to parts of a manifold that are close in space but far along
+    it. Of two points near a new one, the distances to any target differ by at most the sum of
+    their distances from it. Neighbors that differ from the nearest one by more are left out.
+    Distances between new points (:meth:`among`) are along the graph of the sample.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        The graph of the sample.
+    targets : array of shape (n_targets,)
+        Indices of the target points, which are in the sample.
+    given : array of shape (n_samples, n_targets)
+        The distances along the larger graph.
+    slack : float, default=1.2
+        Factor of the largest difference. Paths along edges are longer than those along the
+        manifold. Maps of a roll, with and without noise, and of digits by samples of 3 to 50 % of
+        the rows had the smallest error with 1.2 of 1, 1.2, 1.5, 2 and 3: at most that of all
+        neighbors, and an eighth of it where these led to other layers of the roll.
+
+    Examples
+    --------
+    The second point is near, but a long way from the first one along the larger graph:
+
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import NeighborGraph
+    >>> from manifoldry.neighbors.geodesics import SampledGeodesics
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [3.0]]), n_neighbors=2)
+    >>> given = np.array([[0.0], [9.0], [7.0]])
+    >>> SampledGeodesics(graph, np.array([0]), given).from_new(np.array([[0.4], [0.6]])).ravel()
+    array([0.4, 9.4])
+    """
+
+    given: Array
+    slack: float = 1.2
+
+    def check(self) -> None:
+        super().check()
+        if np.shape(self.given) != (self.graph.n_reference, len(self.targets)):
+            raise ValueError("there must be one distance for each point and target")
+
+    @property
+    def distances(self) -> Array:
+        return self.given
+
+    def _edges_of(self, X: Matrix, known: IntArray) -> Edges:
+        edges = super()._edges_of(X, known)
+        if np.isinf(self.slack):
+            return edges
+        rows = edges.rows
+        order = np.lexsort((edges.distances, rows))
+        nearest = order[edges.indptr[rows]]
+        most = self.slack * (edges.distances + edges.distances[nearest])
+        keep = np.empty(len(rows), dtype=bool)
+        for block in row_blocks(len(rows), len(self.targets), budget=2**17):
+            step = self.given[edges.indices[block]] - self.given[edges.indices[nearest[block]]]
+            keep[block] = np.abs(step).max(axis=1) <= most[block]
+        return edges.keep(keep)
+
+
 def _via_neighbors(edges: Edges, distances: Array, compiled: bool = False) -> Array:
     """Shortest path from each row of `edges` via a neighbor, given the neighbors' distances."""
     n, n_targets = len(edges.indptr) - 1, distances.shape[1]
@@ -225,7 +289,7 @@ def _distances(
 ) -> Array:
     """Distances of all points to the targets, given the result of :func:`edge_lengths`."""
     n, n_targets = lengths.shape[0], len(targets)
-    dtype = _precision(n * n_targets, unit)
+    dtype = precision_of(n * n_targets, unit)
     _plan(n, n_targets, dtype().itemsize)
     D = np.empty((n, n_targets), dtype)
     if _are_all_points(targets, n):
@@ -246,7 +310,9 @@ def _are_all_points(targets: IntArray, n: int) -> bool:
     return np.array_equal(targets, np.arange(n))
 
 
-def _precision(count: int, unit: float, in_range: float = 2.0**64) -> type[np.floating[Any]]:
+def precision_of(
+    count: int, unit: float = 1.0, in_range: float = 2.0**64
+) -> type[np.floating[Any]]:
     """Precision of `count` distances; single precision cannot store all units."""
     return np.float32 if count > SINGLE_ABOVE and 1 / in_range < unit < in_range else np.float64
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
+from manifoldry.base.distributed import DistributedFit
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.device import Device
@@ -161,24 +162,37 @@ class Isomap(SpectralEmbedder):
         self.device = device
 
     def _pose(self, data: Input) -> "PosedGeodesics":
-        self._check_landmarks(data.n_samples)
+        self._check_options(data.n_samples, self.n_components_)
+        self._check_memory(data.n_samples)
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
         components = self._policy().components(graph.components()[1])
-        if check_option("short_circuits", self.short_circuits, ("warn", "ignore")) == "warn":
+        if self.short_circuits == "warn":
             warn_of_short_circuits(graph)
         geodesics = self._geodesics(graph, components)
         self.landmarks_ = geodesics.targets
         return PosedGeodesics(data, components, geodesics)
 
-    def _check_landmarks(self, n: int) -> None:
-        check_option("landmarks", self.landmarks, ("maxmin", "random"))
+    def _fit_all_rows(self, rows: Any) -> DistributedFit:
+        """Fit all rows of distributed data, by their distances to landmarks."""
+        from manifoldry.spectral.distributed_isomap import fit_all_rows
+
+        n_components = self._resolve_n_components(rows)
+        self._check_options(rows.n_samples, n_components)
+        return fit_all_rows(self, rows, n_components, self._policy().choice)
+
+    def _check_memory(self, n: int) -> None:
+        """Refuse too many points before the graph is computed."""
         if self.n_landmarks is None:
-            # Too many points are refused before the graph is computed.
             n_bytes = 8 * self._n_matrices(n, [n]) * float(n) ** 2
             plan_memory(n_bytes, f"the Gram matrix of {n} points", FEWER_TARGETS)
+
+    def _check_options(self, n: int, n_components: int) -> None:
+        check_option("short_circuits", self.short_circuits, ("warn", "ignore"))
+        check_option("landmarks", self.landmarks, ("maxmin", "random"))
+        if self.n_landmarks is None:
             return
-        count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
+        count = check_count("n_landmarks", self.n_landmarks, minimum=n_components + 1)
         if count > n:
             raise ValueError(
                 f"n_landmarks={count} must be at most n_samples={n}; pass n_landmarks={n} or fewer"
