@@ -3,6 +3,7 @@
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
+from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import (
     ShortCircuitOptions,
@@ -12,6 +13,7 @@ from manifoldry.neighbors.short_circuits import (
 
 __all__ = [
     "DisconnectedPolicy",
+    "DistributedGraph",
     "Edges",
     "NeighborGraph",
     "NeighborIndex",

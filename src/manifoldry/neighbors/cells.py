@@ -59,15 +59,9 @@ class Cells:
         n_cells = max(1, min(int(cells_per_root * np.sqrt(n)), n))
         rng = np.random.default_rng(0)
         rows = rng.choice(n, min(n, rows_per_cell * n_cells), replace=False)
-        centers = X[rows[:n_cells]]
-        sample = X[np.sort(rows)]
+        centers = cell_centers(X[np.sort(rows)], X[rows[:n_cells]], max_steps)
         with one_blas_thread():
-            for _ in range(max_steps):
-                members = _members(_nearest_center(sample, centers), n_cells)
-                counts = np.diff(members.indptr)[:, None]
-                means = members @ sample / np.maximum(counts, 1).astype(np.float32)
-                centers = np.where(counts > 0, means, centers)
-            members = _members(_nearest_center(X, centers), n_cells)
+            members = _members(nearest_center(X, centers), n_cells)
         cell, starts = cut_cells(members.indptr)
         return cls(centers[cell], X[members.indices], members.indices, starts)
 
@@ -83,7 +77,7 @@ class Cells:
         place[self.order] = np.arange(len(self.order), dtype=place.dtype)
         cell_of = np.repeat(np.arange(len(self.centers)), np.diff(self.starts))
         with one_blas_thread():
-            squares = _center_squares(self.X[place[points]], self.centers)
+            squares = center_squares(self.X[place[points]], self.centers)
         found = cell_of[place[neighbors]]
         return searched_cells(squares, self.starts, found, recall, max_pairs)
 
@@ -106,26 +100,70 @@ class Cells:
         self, out: IntArray, n_searched: int, cell: int, block: slice, most: int = 4096
     ) -> None:
         """Fill in the neighbors of a block of points of a cell, comparing `most` at a time."""
-        from manifoldry.neighbors.compiled import keep_smallest, search_groups
-
         # In coordinates around the cell, since products of distant points cancel. An outlier
         # could be among the points and shift their mean.
         origin, indices = self.centers[cell], out[block]
-        queries, centers = self.X[block] - origin, self.centers - origin
-        n, every = len(queries), np.arange(len(queries))
-        cells = np.zeros((n, n_searched), dtype=np.int32)
-        values = np.full(cells.shape, np.inf, dtype=np.float32)
-        squares = squared_norms(centers)
-        keep_smallest(queries @ centers.T, squares, 0, -1, every, cells, values, 0, n)
-        members = _members(cells.ravel(), len(centers))
-        rows, counts = members.indices.astype(np.intp) // n_searched, np.diff(members.indptr)
-        # Cells of most queries first, which are the nearest: later ones then change little.
-        visited = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+        queries = self.X[block] - origin
+        cells = nearest_centers(queries, self.centers - origin, n_searched)
         values = np.full(indices.shape, np.inf, dtype=np.float32)
-        search_groups(
-            self.X, self.starts, origin, queries, visited, members.indptr, rows, block.start, most,
-            indices, values,
-        )  # fmt: skip
+        compare_with_cells(
+            self.X, self.starts, origin, queries, cells, block.start, indices, values, most
+        )
+
+
+def cell_centers(sample: Array, centers: Array, max_steps: int = 8) -> Array:
+    """Centers of cells by k-means of a sample of points, from given ones."""
+    n_cells = len(centers)
+    with one_blas_thread():
+        for _ in range(max_steps):
+            members = _members(nearest_center(sample, centers), n_cells)
+            counts = np.diff(members.indptr)[:, None]
+            means = members @ sample / np.maximum(counts, 1).astype(np.float32)
+            centers = np.where(counts > 0, means, centers)
+    return centers
+
+
+def nearest_centers(queries: Array, centers: Array, count: int) -> IntArray:
+    """The `count` cells (n_queries, count) whose centers are nearest to each query."""
+    from manifoldry.neighbors.compiled import keep_smallest
+
+    n = len(queries)
+    cells = np.zeros((n, count), dtype=np.int32)
+    values = np.full(cells.shape, np.inf, dtype=np.float32)
+    squares = squared_norms(centers)
+    keep_smallest(queries @ centers.T, squares, 0, -1, np.arange(n), cells, values, 0, n)
+    return cells
+
+
+def compare_with_cells(
+    X: Array,
+    starts: IntArray,
+    origin: Array,
+    queries: Array,
+    cells: IntArray,
+    own: int,
+    indices: IntArray,
+    values: Array,
+    most: int = 4096,
+) -> None:
+    """Update the nearest points of queries with the points of some cells, `most` at a time.
+
+    The points of cell c are ``X[starts[c] : starts[c + 1]]``, and ``cells``, (n_queries, count),
+    are those that a query is compared with, −1 for none. The queries are relative to the origin,
+    and point ``own + i`` is query i, unless `own` is negative. ``indices`` and ``values``, the
+    squared distances less the square of the query, are (n_queries, k), nearest first.
+    """
+    from manifoldry.neighbors.compiled import search_groups
+
+    n_cells = len(starts) - 1
+    members = _members(np.where(cells < 0, n_cells, cells).ravel(), n_cells + 1)
+    rows, counts = members.indices.astype(np.intp) // cells.shape[1], np.diff(members.indptr)
+    # Cells of most queries first, which are the nearest: later ones then change little.
+    counts = counts[:n_cells]
+    visited = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    search_groups(
+        X, starts, origin, queries, visited, members.indptr, rows, own, most, indices, values
+    )
 
 
 def cut_cells(starts: IntArray, most: int = 8) -> tuple[IntArray, IntArray]:
@@ -166,17 +204,18 @@ def _members(labels: IntArray, n_labels: int) -> sparse.csr_array:
     return sparse.csc_array(entries, shape=(n_labels, n)).tocsr()
 
 
-def _nearest_center(X: Array, centers: Array) -> IntArray:
+def nearest_center(X: Array, centers: Array) -> IntArray:
+    """The cell whose center is nearest to each point."""
     out = np.empty(len(X), dtype=np.int32)
 
     def fill(rows: slice) -> None:
-        out[rows] = _center_squares(X[rows], centers).argmin(axis=1)
+        out[rows] = center_squares(X[rows], centers).argmin(axis=1)
 
     map_threads(fill, row_blocks(len(X), len(centers), budget=2**21))
     return out
 
 
-def _center_squares(X: Array, centers: Array) -> Array:
+def center_squares(X: Array, centers: Array) -> Array:
     """Squared distances to the centers, up to a constant per point."""
     values = X @ (-2 * centers.T)
     values += squared_norms(centers)

@@ -72,6 +72,9 @@ class GeneralIndex(PointIndex):
         return metric_distances(X, Y, self.metric, self.metric_params, n_jobs, first_row)
 
 
+# Exact searches of up to so many pairs times features take seconds.
+EXACT_WORK = 1e11
+
 _NORMS = {
     "euclidean": 2.0,
     "l2": 2.0,
@@ -90,7 +93,7 @@ def choose_index(
     search: str = "auto",
     *,
     tree_features: int = 12,
-    exact_work: float = 1e11,
+    exact_work: float = EXACT_WORK,
     device_work: float = 1e15,
 ) -> NeighborIndex:
     """Return the index for `X` and `metric`; its attribute ``reason`` explains the choice.

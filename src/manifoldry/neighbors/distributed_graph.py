@@ -1,7 +1,24 @@
-"""Neighbor graphs whose rows are on the workers of a cluster."""
+"""Neighbor graphs whose rows are on the workers of a cluster.
+
+n rows of d features are divided into P parts of nearby rows, about as many as there are chunks
+(`distributed_cells.py`), and neighbors are searched among the parts near a part
+(`distributed_search.py`).
+
+- Work: n·√n·d products to find the cells of rows, twice, and m times as many to compare rows with
+  the points of m cells; m is chosen for the recall, often 5 to 50. All pairs take n²·d.
+- Network: the rows move to their parts once, twice with more than about a hundred chunks; then each
+  worker receives each part that is near one of its own, at most once per pair. With w workers that
+  is at most w·n·d numbers, less if nearby parts are few.
+- Memory: the cluster holds the rows, 4·m + 16·k bytes per row during the search, and 12·k or 16·k
+  afterwards. A task has two parts in memory, with copies in single precision. The sample for the
+  cells, up to 512 MB, and 16 times P centers or √n, if that is more, are on each worker.
+- Tasks: about P² to move the rows, 2·P^1.5 if these are more than 10 000, and one for each pair of
+  near parts; P² for all pairs. Dask takes about a millisecond for each.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,13 +27,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.distributed.exchange import Exchange
 from manifoldry.distributed.order import RowOrder
+from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import broadcast, delayed, persist
-from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.neighbors.choose import EXACT_WORK
+from manifoldry.neighbors.distributed_cells import PartitionedRows
+from manifoldry.neighbors.distributed_search import Found, NearbySearch, Searched, exact_search
+from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
+from manifoldry.util.checks import as_generator, check_option
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+
+METRICS = ("euclidean", "cosine")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DistributedGraph:
     """The neighbors of the rows of distributed data, in parts of nearby rows.
 
@@ -47,6 +72,19 @@ class DistributedGraph:
     See Also
     --------
     NeighborGraph : the neighbor graph of data in memory.
+    manifoldry.distributed.using_options : options of fits to distributed data.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from manifoldry.neighbors import DistributedGraph
+    >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(250, 3))
+    >>> graph = DistributedGraph.build(X, n_neighbors=5)
+    >>> graph
+    DistributedGraph(1000 points in 4 parts, k=5, metric='euclidean', 5000 edges)
+    >>> indices, distances = graph.neighbors()
+    >>> indices.shape, distances.chunks
+    ((1000, 5), ((250, 250, 250, 250), (5,)))
     """
 
     edges: list[Any]
@@ -57,6 +95,145 @@ class DistributedGraph:
     search: str
     metric: str = "euclidean"
     names: Array | None = None
+
+    def __repr__(self) -> str:
+        n, k = self.n_samples, self.n_neighbors
+        return (
+            f"DistributedGraph({n} points in {len(self.edges)} parts, k={k}, "
+            f"metric={self.metric!r}, {n * k} edges"
+            + (f", recall {self.recall:.3f})" if self.recall < 1 else ")")
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.order.n_samples
+
+    @classmethod
+    def build(
+        cls,
+        X: Any,
+        n_neighbors: int | None = None,
+        *,
+        metric: str = "euclidean",
+        search: str = "auto",
+        random_state: RandomState = None,
+        verbose: bool = False,
+    ) -> DistributedGraph:
+        """Find the neighbors of each row of distributed data among the other rows.
+
+        The same seed gives the same graph for the same chunks.
+
+        Parameters
+        ----------
+        X : dask.array.Array, dask.dataframe.DataFrame, path or Rows
+            The data, or the path of a Zarr or Parquet store.
+        n_neighbors : int, default=None
+            Number of neighbors; by default 10, or half the number of rows if that is smaller.
+        metric : {"euclidean", "cosine"}, default="euclidean"
+            The metric.
+        search : {"auto", "exact", "approximate"}, default="auto"
+            ``"exact"`` compares all pairs of rows, part by part. ``"approximate"`` compares a row
+            with those in nearby cells; the recall is measured on a sample, and there is a
+            warning if it is low. ``"auto"`` is exact where that takes seconds.
+        random_state : int, RandomState or Generator, default=None
+            Seed of the samples from which cells are computed, and their number per row chosen; 0
+            if it is None.
+        verbose : bool, default=False
+            Whether progress is shown.
+
+        Returns
+        -------
+        DistributedGraph
+            The graph, on the workers.
+        """
+        check_option("search", search, ("auto", "exact", "approximate"))
+        if metric not in METRICS:
+            raise ValueError(
+                f"metric={metric!r} is not supported for distributed data, only 'euclidean' and "
+                "'cosine'; fit landmarks, which are in memory, with another metric: "
+                "manifoldry.distributed.using_options(landmarks=20_000)"
+            )
+        rows = X if isinstance(X, Rows) else Rows.read(X)
+        n, d = rows.n_samples, rows.n_features
+        if n < 2:
+            raise ValueError(f"X has n_samples={n}; pass at least 2 rows")
+        k = resolve_neighbors(n_neighbors, n)
+        rng = as_generator(random_state, unset=0)
+        parts = PartitionedRows.of(rows, metric, rng, verbose=verbose)
+        work = float(n) ** 2 * d
+        if search == "exact" or (search == "auto" and work <= EXACT_WORK):
+            searched = exact_search(parts, k, metric, verbose=verbose)
+        else:
+            searched = NearbySearch()(parts, k, metric, rng, verbose=verbose)
+        edges = persist(delayed(_edges)(each, n) for each in searched.found)
+        reason = _reason(searched, search, work)
+        return cls(edges, parts.points, parts.order, k, searched.recall, reason, metric, rows.names)
+
+    def neighbors(self) -> tuple[Any, Any]:
+        """Return the neighbors of each row in the order of the data, as Dask arrays.
+
+        Parts exchange the numbers of their rows at once; the arrays are computed when they are
+        used.
+
+        Returns
+        -------
+        indices : dask.array.Array of shape (n_samples, n_neighbors)
+            The rows that are neighbors, nearest first.
+        distances : dask.array.Array of shape (n_samples, n_neighbors)
+            Their distances.
+        """
+        k = self.n_neighbors
+        exchange, local = Exchange.of(
+            [delayed(_columns)(block) for block in self.edges], self.order.bounds
+        )
+        known = exchange.gathered(self.order.rows)
+        indices = [delayed(_numbers)(*each, k) for each in zip(known, local, strict=True)]
+        distances = [delayed(_values)(block, k) for block in self.edges]
+        return (
+            self.order.restored(indices, k, np.int64),
+            self.order.restored(distances, k, np.float64),
+        )
+
+    def to_zarr(
+        self, path: str | os.PathLike[str], *, points: bool = True, verbose: bool = False
+    ) -> None:
+        """Write the graph to a Zarr store, part by part, from the workers.
+
+        All workers have to see the folder under the same path. The store has its name only when
+        it is complete; a store of this name that exists is replaced then.
+
+        Parameters
+        ----------
+        path : path
+            The store, a folder.
+        points : bool, default=True
+            Whether the data are written, too, in the order of the graph. Without them the graph is
+            smaller, but estimators cannot be fitted to it.
+        verbose : bool, default=False
+            Whether progress is shown.
+        """
+        from manifoldry.neighbors.distributed_store import write_graph
+
+        write_graph(self, path, points=points, verbose=verbose)
+
+    @classmethod
+    def from_zarr(cls, path: str | os.PathLike[str]) -> DistributedGraph:
+        """Open a graph that :meth:`to_zarr` wrote; nothing is read before it is used.
+
+        Parameters
+        ----------
+        path : path
+            The store.
+
+        Returns
+        -------
+        DistributedGraph
+            The graph. If its points were not written, ``points`` is empty.
+        """
+        from manifoldry.neighbors.distributed_store import read_graph
+
+        return read_graph(path)
 
     @classmethod
     def of(
@@ -88,6 +265,33 @@ class DistributedGraph:
         blocks = _kept(edges[part] for part in parts)
         points = _kept(X[rows[part]] for part in parts)
         return cls(blocks, points, order, k, graph.recall, graph.search, graph.metric)
+
+
+def _reason(searched: Searched, search: str, work: float) -> str:
+    """How neighbors were found, and why."""
+    why = f"all pairs take {work:.0e} products" if search == "auto" else "as requested"
+    measured = f"; recall {searched.recall:.3f} on a sample" if searched.sampled else ""
+    return f"{searched.how}: {why}{measured}"
+
+
+def _edges(found: Found, n: int) -> Matrix:
+    """The neighbors as a sparse matrix, (rows of the part, n)."""
+    rows, k = found.positions.shape
+    ends = np.arange(rows + 1) * k
+    entries = found.distances.ravel(), found.positions.ravel(), ends
+    return sparse.csr_array(entries, shape=(rows, n))
+
+
+def _columns(block: Matrix) -> IntArray:
+    return np.asarray(block.indices, dtype=np.intp)
+
+
+def _numbers(rows: IntArray, local: IntArray, k: int) -> IntArray:
+    return rows[local].reshape(-1, k)
+
+
+def _values(block: Matrix, k: int) -> Array:
+    return np.asarray(block.data).reshape(-1, k)
 
 
 def _kept(values: Iterable[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from manifoldry.device import current_device
 from manifoldry.device.arguments import on_device_of_arguments
 from manifoldry.device.primitives import Rows
+from manifoldry.distributed.collections import is_collection
 from manifoldry.neighbors.base import Edges, NeighborIndex, compress, without
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.components_on_device import LEAST_ON_DEVICE, joined_labels
@@ -142,7 +143,9 @@ class NeighborGraph:
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The data. With ``metric="precomputed"`` a dense matrix of distances, or a sparse one
-            whose stored entries are the only possible neighbors.
+            whose stored entries are the only possible neighbors. Of a Dask array or data frame, or
+            the path of a Zarr or Parquet store, the graph is a
+            :class:`~manifoldry.neighbors.DistributedGraph`; call its `build` for more options.
         n_neighbors : int, default=None
             Number of neighbors; by default 10, or half the number of points if that is smaller.
         radius : float, default=None
@@ -167,6 +170,8 @@ class NeighborGraph:
         NeighborGraph
             The graph.
         """
+        if is_collection(X):
+            return _distributed(X, n_neighbors, metric, search, radius, metric_params)
         checked = read_rows(X, least=2)
         if isinstance(metric, str) and metric == "precomputed":
             graph = _from_distances(checked, n_neighbors, radius)
@@ -429,6 +434,22 @@ class NeighborGraph:
         pattern = self.matrix(np.ones(len(self.indices)))
         count, labels = connected_components(pattern, directed=False)
         return int(count), labels
+
+
+def _distributed(
+    X: Any, n_neighbors: int | None, metric: Any, search: str, radius: Any, metric_params: Any
+) -> Any:
+    """The graph of data that are distributed."""
+    from manifoldry.neighbors.distributed_graph import DistributedGraph
+
+    if radius is not None:
+        raise ValueError(
+            f"radius={radius} is not supported for distributed data; pass n_neighbors, or a sample "
+            "in memory, such as X[:10_000].compute()"
+        )
+    if metric_params:
+        metric = f"{metric}({metric_params})"
+    return DistributedGraph.build(X, n_neighbors, metric=metric, search=search)
 
 
 def _from_index(

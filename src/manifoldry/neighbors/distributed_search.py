@@ -1,0 +1,417 @@
+"""Nearest neighbors among the rows of parts.
+
+The exact search compares all pairs of parts. The approximate one compares a row with the points of
+the cells that are nearest to it, as in memory: products in single precision nominate candidates,
+whose distances are then computed by subtraction. For each part there is a chain of tasks, one for
+each part that has some of these cells, beginning with the part itself. What is found so far limits
+what is nominated next. A worker has two parts in memory at a time, and those that it received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from manifoldry.distributed.scheduler import combined, compute, delayed, persist
+from manifoldry.exceptions import ConvergenceWarning, warn
+from manifoldry.neighbors.base import SLACK, sort_rows
+from manifoldry.neighbors.cells import (
+    center_squares,
+    compare_with_cells,
+    nearest_centers,
+    searched_cells,
+)
+from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.distances import expansion_error, squared_norms
+from manifoldry.neighbors.distributed_cells import Partition, PartitionedRows
+from manifoldry.util.typing import Array, IntArray
+
+
+class Found(NamedTuple):
+    """Positions (n, k) of the nearest rows found so far, -1 for none, and distances."""
+
+    positions: IntArray
+    distances: Array
+
+    @classmethod
+    def nothing(cls, n: int, k: int) -> Found:
+        """None yet."""
+        return cls(np.full((n, k), -1, dtype=np.int64), np.full((n, k), np.inf))
+
+    def rows(self, rows: Any) -> Found:
+        """Those of some rows."""
+        return Found(self.positions[rows], self.distances[rows])
+
+    def with_others(self, other: Found) -> Found:
+        """The nearest of both."""
+        k = self.positions.shape[1]
+        positions = np.concatenate([self.positions, other.positions], axis=1)
+        distances = np.concatenate([self.distances, other.distances], axis=1)
+        positions, distances = sort_rows(positions, distances)
+        return Found(positions[:, :k], distances[:, :k])
+
+
+class Searched(NamedTuple):
+    """Neighbors of the rows of each part, and how they were found."""
+
+    found: list[Any]
+    recall: float
+    how: str
+    sampled: bool
+    """Whether the recall is that of a sample."""
+
+
+def exact_search(rows: PartitionedRows, k: int, metric: str, *, verbose: bool = False) -> Searched:
+    """Find the neighbors of all rows by comparing all pairs of parts."""
+    nearer, found = delayed(_nearer), []
+    starts = rows.order.bounds
+    for p, X in enumerate(rows.points):
+        nearest = None
+        for q in _itself_first(p, range(len(rows.points))):
+            ends = int(starts[p]), int(starts[q])
+            nearest = nearer(nearest, X, rows.points[q], *ends, k, metric)
+        found.append(nearest)
+    found = persist(found)
+    compute([delayed(_n_missing)(each) for each in found], "comparing parts", verbose=verbose)
+    return Searched(found, 1.0, "all pairs of rows, part by part", False)
+
+
+@dataclass(frozen=True)
+class NearbySearch:
+    """Search in the cells near each row.
+
+    Parameters
+    ----------
+    sample : int
+        Number of rows whose exact neighbors decide how many cells are searched, and of as many
+        others on which the recall is estimated.
+    target_recall, margin : float
+        The recall that the search aims at, and by how much it is to exceed that on the first
+        sample.
+    warn_below : float
+        Recall below which there is a warning.
+    n_extra : int
+        Number of candidates in addition to k, against rounding.
+    completed_at_once : int
+        Rows with fewer than k neighbors in nearby cells are compared with all others, about so
+        many at a time.
+    """
+
+    sample: int = 200
+    target_recall: float = 0.98
+    margin: float = 0.01
+    warn_below: float = 0.97
+    n_extra: int = 8
+    completed_at_once: int = 4096
+
+    def __call__(
+        self,
+        rows: PartitionedRows,
+        k: int,
+        metric: str,
+        rng: np.random.Generator,
+        *,
+        verbose: bool = False,
+    ) -> Searched:
+        """Find the neighbors of all rows.
+
+        Parameters
+        ----------
+        rows : PartitionedRows
+            The rows.
+        k : int
+            Number of neighbors.
+        metric : str
+            "euclidean" or "cosine".
+        rng : numpy.random.Generator
+            Source of random numbers.
+        verbose : bool
+            Whether progress is shown.
+
+        Returns
+        -------
+        Searched
+            The neighbors.
+        """
+        sample = self._sample(rows.order.n_samples, rng)
+        [queries, truth] = persist(self._truth(rows, k, metric, sample))
+        recall = min(1.0, self.target_recall + self.margin)
+        choose = delayed(_needed)(rows.partition, queries, truth, recall)
+        [n_searched] = compute([choose], "sampling neighbors", verbose=verbose)
+        found = self._search(rows, k, n_searched)
+        counts = compute(
+            [delayed(_n_missing)(each) for each in found], "searching", verbose=verbose
+        )
+        if any(counts):
+            found = self._completed(rows, found, counts, k, metric, verbose)
+        achieved = self._recall(rows, found, truth, sample)
+        if achieved < self.warn_below:
+            warn(
+                f"approximate search found {achieved:.0%} of the neighbors of a sample of rows, "
+                f"less than {self.target_recall:.0%}; for exact neighbors pass search='exact', "
+                f"which takes {float(rows.order.n_samples) ** 2:.0e} distances",
+                ConvergenceWarning,
+            )
+        return Searched(
+            found, achieved, f"nearby cells, {n_searched} of {rows.n_cells} per row", True
+        )
+
+    def _sample(self, n: int, rng: np.random.Generator) -> IntArray:
+        return np.sort(rng.choice(n, min(n, 2 * self.sample), replace=False))
+
+    def _truth(self, rows: PartitionedRows, k: int, metric: str, sample: IntArray) -> list[Any]:
+        """Tasks of a sample of rows, and of their exact neighbors."""
+        pieces = [
+            delayed(_taken)(rows.points[p], here) for p, here in _by_part(sample, rows.order.bounds)
+        ]
+        queries = delayed(np.concatenate)(pieces)
+        return [queries, _among_all(rows, queries, sample, k, metric)]
+
+    def _search(self, rows: PartitionedRows, k: int, n_searched: int) -> list[Any]:
+        """The neighbors of the rows of each part in the cells near them."""
+        near_cells, near_parts = delayed(_near_cells), delayed(_near_parts)
+        near = persist(
+            near_cells(X, rows.partition, p, n_searched) for p, X in enumerate(rows.points)
+        )
+        parts = compute([near_parts(each, rows.partition) for each in near], "nearby cells")
+        compare, finish, found = delayed(_compared), delayed(_finished), []
+        starts = rows.order.bounds
+        for p, X in enumerate(rows.points):
+            nearest = None
+            for q in _itself_first(p, parts[p]):
+                which = p, q, int(starts[q]), k, self.n_extra
+                nearest = compare(nearest, X, rows.points[q], near[p], rows.partition, *which)
+            found.append(finish(nearest, rows.partition))
+        return persist(found)
+
+    def _completed(
+        self,
+        rows: PartitionedRows,
+        found: list[Any],
+        counts: list[int],
+        k: int,
+        metric: str,
+        verbose: bool,
+    ) -> list[Any]:
+        """Compare rows that have fewer than k neighbors with all others."""
+        missing, take = delayed(_missing), delayed(_taken)
+        incomplete = np.flatnonzero(counts)
+        groups = np.cumsum(np.array(counts)[incomplete]) // self.completed_at_once
+        found = list(found)
+        for group in np.unique(groups):
+            parts = incomplete[groups == group]
+            here = {p: missing(found[p]) for p in parts}
+            queries = delayed(np.concatenate)([take(rows.points[p], here[p]) for p in parts])
+            own = delayed(_global)([here[p] for p in parts], rows.order.bounds[parts])
+            nearest = _among_all(rows, queries, own, k, metric)
+            ends = np.concatenate([[0], np.cumsum(np.array(counts)[parts])])
+            for p, of_part in zip(parts, pairwise(ends), strict=True):
+                found[p] = delayed(_replaced)(found[p], here[p], nearest, *map(int, of_part))
+        found = persist(found)
+        compute([delayed(_n_missing)(each) for each in found], "completing", verbose=verbose)
+        return found
+
+    def _recall(
+        self, rows: PartitionedRows, found: list[Any], truth: Any, sample: IntArray
+    ) -> float:
+        """Fraction of the true neighbors that were found for the second half of a sample."""
+        count = delayed(_of_rows)
+        of_parts = [count(found[p], here) for p, here in _by_part(sample, rows.order.bounds)]
+        return float(compute([delayed(_fraction)(of_parts, truth)], "measuring recall")[0])
+
+
+def _itself_first(p: int, parts: Iterable[int]) -> list[int]:
+    return sorted(map(int, parts), key=lambda q: q != p)
+
+
+def _by_part(positions: IntArray, bounds: IntArray) -> list[tuple[int, IntArray]]:
+    """The parts that have some of the sorted positions, and their rows there."""
+    part = np.searchsorted(bounds, positions, side="right") - 1
+    return [(int(p), positions[part == p] - bounds[p]) for p in np.unique(part)]
+
+
+def _among_all(rows: PartitionedRows, queries: Any, own: Any, k: int, metric: str) -> Any:
+    """The task of the exact neighbors of a few queries among all rows."""
+    find = delayed(_nearest)
+    starts = rows.order.bounds
+    tasks = [find(queries, Y, own, int(starts[q]), k, metric) for q, Y in enumerate(rows.points)]
+    return combined(tasks, _merged)
+
+
+def _nearest(X: Array, Y: Array, own: IntArray, start: int, k: int, metric: str) -> Found:
+    """The nearest rows of a part to queries, except themselves; `own` are their positions."""
+    index = choose_index(Y, metric, search="exact")
+    indices, distances = index.nearest(X, min(k + 1, len(Y)))
+    positions = indices.astype(np.int64) + start
+    itself = positions == own[:, None]
+    others = Found(np.where(itself, -1, positions), np.where(itself, np.inf, distances))
+    return Found.nothing(len(X), k).with_others(others)
+
+
+def _merged(found: list[Found]) -> Found:
+    """The nearest of several parts."""
+    return reduce(Found.with_others, found)
+
+
+def _nearer(
+    found: Found | None, X: Array, Y: Array, start: int, other_start: int, k: int, metric: str
+) -> Found:
+    """What was found, or nearer rows of another part, by comparing all pairs."""
+    nearest = _nearest(X, Y, np.arange(start, start + len(X)), other_start, k, metric)
+    return nearest if found is None else found.with_others(nearest)
+
+
+def _needed(partition: Partition, queries: Array, truth: Found, recall: float) -> int:
+    """Number of cells to search per row, from every other row of a sample."""
+    squares = center_squares(partition.single(queries[::2]), partition.centers)
+    cells = np.searchsorted(partition.starts, truth.positions[::2], side="right") - 1
+    return searched_cells(squares, partition.starts, cells, recall, np.inf)
+
+
+def _blocks(partition: Partition, part: int, most: int = 1024) -> list[tuple[Array, slice]]:
+    """Rows of a part in blocks of one cell, with its center, the origin of products."""
+    starts = partition.local_starts(part)
+    return [
+        (partition.centers[cell], slice(first, min(first + most, stop)))
+        for cell, (start, stop) in zip(partition.cells_of(part), pairwise(starts), strict=True)
+        for first in range(start, stop, most)
+    ]
+
+
+def _near_cells(X: Array, partition: Partition, part: int, count: int) -> IntArray:
+    """The cells that the rows of a part are compared with, (n_rows, count)."""
+    X, centers = partition.single(X), partition.centers
+    near = np.empty((len(X), count), dtype=np.int32)
+    for center, rows in _blocks(partition, part):
+        near[rows] = nearest_centers(X[rows] - center, centers - center, count)
+    return near
+
+
+def _near_parts(near: IntArray, partition: Partition) -> IntArray:
+    return np.unique(np.searchsorted(partition.bounds, np.unique(near), side="right") - 1)
+
+
+def _compared(
+    found: Found | None,
+    X: Array,
+    Y: Array,
+    near: IntArray,
+    partition: Partition,
+    part: int,
+    other: int,
+    start: int,
+    k: int,
+    n_extra: int,
+) -> Found:
+    """What was found, or nearer rows of another part in the cells that rows are compared with."""
+    found = Found.nothing(len(X), k) if found is None else found
+    X, Y = partition.exact(X), partition.exact(Y)
+    candidates = _candidates(found, X, Y, near, partition, part, other, n_extra)
+    rows = np.flatnonzero((candidates >= 0).any(axis=1))
+    candidates = candidates[rows]
+    query, slot = np.nonzero(candidates >= 0)
+    distances = np.full(candidates.shape, np.inf)
+    distances[query, slot] = _lengths(
+        X, Y, rows[query], candidates[query, slot], partition.frame.unit
+    )
+    positions = np.where(candidates >= 0, candidates.astype(np.int64) + start, -1)
+    nearest = found.rows(rows).with_others(Found(positions, distances))
+    all_rows = Found(found.positions.copy(), found.distances.copy())
+    all_rows.positions[rows], all_rows.distances[rows] = nearest
+    return all_rows
+
+
+def _candidates(
+    found: Found,
+    X: Array,
+    Y: Array,
+    near: IntArray,
+    partition: Partition,
+    part: int,
+    other: int,
+    n_extra: int,
+) -> IntArray:
+    """Rows of another part that may be nearer than what was found, (n_rows, k + n_extra)."""
+    frame, cells = partition.frame, partition.cells_of(other)
+    X, Y = frame.apply_single(X), frame.apply_single(Y)
+    starts = partition.local_starts(other)
+    inside = (cells.start <= near) & (near < cells.stop)
+    local = np.where(inside, near - cells.start, -1)
+    indices = np.full((len(X), found.positions.shape[1] + n_extra), -1, dtype=np.int32)
+    for center, rows in _blocks(partition, part):
+        if not inside[rows].any():
+            continue
+        queries = X[rows] - center
+        values = np.empty((len(queries), indices.shape[1]), dtype=np.float32)
+        values[:] = _limits(squared_norms(queries), found.distances[rows, -1:] / frame.unit, X)
+        own = rows.start if part == other else -1
+        compare_with_cells(Y, starts, center, queries, local[rows], own, indices[rows], values)
+    return indices
+
+
+def _limits(squares: Array, radii: Array, X: Array) -> Array:
+    """Bounds of the squared distance less the square of the query, of rows within `radii`."""
+    squares = squares[:, None].astype(np.float64)
+    error = expansion_error(squares, (np.sqrt(squares) + radii) ** 2, X.shape[1], X.dtype)
+    return radii**2 + error - squares
+
+
+def _lengths(X: Array, Y: Array, i: IntArray, j: IntArray, unit: float) -> Array:
+    """Distances of pairs of rows by subtraction, in double precision."""
+    from manifoldry.neighbors.compiled import lengths
+
+    out = np.empty(len(i))
+    lengths(_writable(X), _writable(Y), i, j.astype(np.intp), unit, out)
+    return out
+
+
+def _writable(X: Array) -> Array:
+    """Rows as an array of the usual type: loops are compiled once more for read-only arrays."""
+    return X if X.flags.writeable and X.flags.c_contiguous else X.copy()
+
+
+def _finished(found: Found, partition: Partition) -> Found:
+    """Distances of the metric; on the unit sphere they were chords."""
+    if partition.metric == "euclidean":
+        return found
+    return found._replace(distances=found.distances**2 / 2)
+
+
+def _missing(found: Found) -> IntArray:
+    """Rows with fewer than k neighbors."""
+    return np.flatnonzero(np.isinf(found.distances[:, -1]))
+
+
+def _n_missing(found: Found) -> int:
+    return len(_missing(found))
+
+
+def _global(rows: list[IntArray], starts: IntArray) -> IntArray:
+    return np.concatenate([each + start for each, start in zip(rows, starts, strict=True)])
+
+
+def _replaced(found: Found, rows: IntArray, nearest: Found, first: int, stop: int) -> Found:
+    """What was found, with other neighbors of some rows."""
+    changed = Found(found.positions.copy(), found.distances.copy())
+    changed.positions[rows], changed.distances[rows] = nearest.rows(slice(first, stop))
+    return changed
+
+
+def _taken(X: Array, rows: IntArray) -> Array:
+    return X[rows]
+
+
+def _of_rows(found: Found, rows: IntArray) -> Found:
+    return found.rows(rows)
+
+
+def _fraction(found: list[Found], truth: Found) -> float:
+    """Fraction of neighbors that are as near as the true ones, of every other row."""
+    distances = np.concatenate([each.distances for each in found])
+    # Any of several tied rows counts as found.
+    return float((distances[1::2] <= truth.distances[1::2, -1:] * SLACK).mean())
