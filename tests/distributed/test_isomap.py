@@ -15,13 +15,15 @@ from manifoldry.datasets import make_swiss_roll
 from manifoldry.eigen import ComponentSolver
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
 from manifoldry.neighbors import distributed_paths
+from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
-from manifoldry.neighbors.distributed_paths import DistributedPaths
+from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_edges
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.spectral.distributed_isomap import Drawn, fit_graph
 from manifoldry.spectral.isomap import PosedGeodesics
 
 ROLL = make_swiss_roll(400, random_state=0).X
+JOIN = DisconnectedPolicy("join")
 PARTINGS = {
     "one part": [0, 400],
     "two parts": [0, 150, 400],
@@ -35,7 +37,7 @@ def in_parts(graph, X, bounds, rows=None):
 
 
 def lengths_from(graph, sources, **options):
-    paths = DistributedPaths.of(graph)
+    paths = DistributedPaths.of(symmetric_edges(graph), graph.order.bounds)
     return np.concatenate(dask.compute(*paths.lengths_from(np.array(sources), **options)))
 
 
@@ -106,7 +108,7 @@ def test_coordinates_are_those_of_the_same_landmarks_in_memory(n_components):
     graph = NeighborGraph.build(ROLL, n_neighbors=6)
     rows, sample = np.random.default_rng(1).permutation(400), drawn(400, 30, 100)
     parts = in_parts(graph, ROLL, [0, 100, 100, 290, 400], rows)
-    found = fit_graph(Isomap(), parts, sample, n_components, "join")
+    found = fit_graph(Isomap(), parts, sample, n_components, JOIN)
     expected = of_graph(graph, ROLL, sample.landmarks, n_components)
     model, scale = found.model, np.abs(expected.embedding_).max()
     np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
@@ -192,6 +194,17 @@ def test_the_result_does_not_depend_on_chunks(fitted):
     np.testing.assert_allclose(again.embedding_, fitted.embedding_, atol=1e-9)
 
 
+def test_other_graphs_than_of_neighbors_are_of_a_sample():
+    model = Isomap(radius=5.0, n_landmarks=30).fit(da.from_array(ROLL, chunks=(150, 3)))
+    assert model.fitted_on_ == "all rows, on one worker"
+
+
+def test_fit_of_a_graph_in_parts(fitted):
+    graph = DistributedGraph.build(da.from_array(BIG, chunks=(400, 3)), n_neighbors=10)
+    model = Isomap(n_neighbors=8, n_landmarks=100, random_state=3).fit(graph)
+    np.testing.assert_allclose(model.embedding_, fitted.embedding_, atol=1e-9)
+
+
 def test_few_rows_are_all_landmarks():
     X = da.from_array(ROLL, chunks=(150, 3))
     model, expected = Isomap(n_neighbors=6).fit(X), Isomap(n_neighbors=6).fit(ROLL)
@@ -204,14 +217,26 @@ def test_few_rows_are_all_landmarks():
 
 def test_the_largest_component_is_embedded():
     X = np.concatenate([ROLL[:90], ROLL[:300] + 1000.0])
-    model = Isomap(n_neighbors=5, n_landmarks=40)
-    with pytest.warns(DisconnectedGraphWarning, match="largest component has 300 of 390 rows"):
+    model = Isomap(n_neighbors=5, n_landmarks=40, disconnected="largest")
+    with pytest.warns(
+        DisconnectedGraphWarning, match=r"2 connected components \(of 300, 90 points\)"
+    ):
         model.fit(da.from_array(X, chunks=(100, 3)))
     Y = model.embedding_.compute()
     assert np.isnan(Y[:90]).all()
     expected = of_graph(NeighborGraph.build(X[90:], n_neighbors=5), X[90:], model.landmarks_ - 90)
     np.testing.assert_allclose(Y[90:], expected.embedding_, atol=1e-8)
     np.testing.assert_allclose(model.transform(X[90:]), Y[90:], atol=1e-9)
+
+
+def test_too_few_landmarks_in_the_largest_component():
+    X = np.concatenate([ROLL[:190], ROLL[:200] + 1000.0])
+    model = Isomap(n_neighbors=5, n_landmarks=3, disconnected="largest", random_state=2)
+    with (
+        pytest.warns(DisconnectedGraphWarning),
+        pytest.raises(ValueError, match="pass a larger n_landmarks"),
+    ):
+        model.fit(da.from_array(X, chunks=(100, 3)))
 
 
 def test_disconnected_error_names_the_remedy():

@@ -59,10 +59,12 @@ class DistributedPaths:
     >>> import numpy as np
     >>> from manifoldry import NeighborGraph
     >>> from manifoldry.neighbors.distributed_graph import DistributedGraph
-    >>> from manifoldry.neighbors.distributed_paths import DistributedPaths
+    >>> from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_edges
     >>> X = np.array([[0.0], [1.0], [3.0], [6.0]])
     >>> graph = NeighborGraph.build(X, n_neighbors=1)
-    >>> paths = DistributedPaths.of(DistributedGraph.of(graph, X, np.array([0, 2, 4])))
+    >>> bounds = np.array([0, 2, 4])
+    >>> edges = symmetric_edges(DistributedGraph.of(graph, X, bounds))
+    >>> paths = DistributedPaths.of(edges, bounds)
     >>> np.concatenate(dask.compute(*paths.lengths_from(np.array([0])))).ravel()
     array([0., 1., 3., 6.])
     """
@@ -73,25 +75,24 @@ class DistributedPaths:
     bounds: IntArray
 
     @classmethod
-    def of(cls, graph: DistributedGraph) -> DistributedPaths:
+    def of(cls, edges: DistributedMatrix, bounds: IntArray) -> DistributedPaths:
         """Return the search along the edges of a graph.
 
         Parameters
         ----------
-        graph : DistributedGraph
-            The graph.
+        edges : DistributedMatrix
+            Their lengths, in both directions; see :func:`symmetric_edges`.
+        bounds : array of shape (n_parts + 1,)
+            The first position of each part, and the number of all rows.
 
         Returns
         -------
         DistributedPaths
             The search.
         """
-        bounds = graph.order.bounds
-        symmetric, inside, border = delayed(_symmetric), delayed(_inside), delayed(_border)
-        pairs = zip(graph.edges, transposed(graph.edges, bounds), strict=True)
-        matrix = DistributedMatrix.of(persist(symmetric(*pair) for pair in pairs), bounds)
-        parts = [persist(cut(block) for block in matrix.blocks) for cut in (inside, border)]
-        return cls(parts[0], parts[1], matrix.exchange, bounds)
+        cuts = delayed(_inside), delayed(_border)
+        inside, borders = (persist(cut(block) for block in edges.blocks) for cut in cuts)
+        return cls(inside, borders, edges.exchange, bounds)
 
     def lengths_from(
         self, sources: IntArray, dtype: Any = np.float64, *, verbose: bool = False
@@ -144,6 +145,24 @@ class DistributedPaths:
         received = self.exchange.received(part, found)
         search = delayed(_continued)
         return search(found[part], self.inside[part], self.borders[part], *received)
+
+
+def symmetric_edges(graph: DistributedGraph) -> DistributedMatrix:
+    """Return the lengths of the edges of a graph in both directions; zeros are stored.
+
+    Parameters
+    ----------
+    graph : DistributedGraph
+        The graph.
+
+    Returns
+    -------
+    DistributedMatrix
+        The lengths.
+    """
+    bounds = graph.order.bounds
+    pairs = zip(graph.edges, transposed(graph.edges, bounds), strict=True)
+    return DistributedMatrix.of(persist(delayed(_symmetric)(*pair) for pair in pairs), bounds)
 
 
 def _symmetric(edges: Matrix, others: Matrix) -> Matrix:

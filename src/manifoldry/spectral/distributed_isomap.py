@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from manifoldry.base.distributed import (
-    LANDMARKS,
     DistributedFit,
-    fit_to_landmarks,
+    landmarks_of,
     say,
     with_warnings,
 )
 from manifoldry.base.dominant_points import unchecked_dominance, warn_if_dominated
 from manifoldry.base.input import Points
 from manifoldry.base.placement import KeptRows, kept_rows, placement_error
+from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.options import current_options
+from manifoldry.distributed.order import RowOrder
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import combined, compute, delayed, persist
 from manifoldry.eigen import ComponentSolver
-from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning, warn
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.from_distances import gower_kernel
+from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
-from manifoldry.neighbors.distributed_paths import DistributedPaths
+from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_edges
 from manifoldry.neighbors.geodesics import SampledGeodesics, precision_of
-from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.distributed_eigenmaps import graph_of_rows
 from manifoldry.spectral.isomap import Isomap, PosedGeodesics
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -52,18 +54,19 @@ class Drawn(NamedTuple):
     seed: int
 
     @classmethod
-    def of(cls, estimator: Isomap, n: int, most: int = LANDMARKS) -> Drawn:
+    def of(cls, estimator: Isomap, n: int) -> Drawn:
         """Draw from n rows; the result does not depend on chunks or parts."""
         rng = as_generator(estimator.random_state, unset=0)
         m = estimator.n_landmarks
-        counts = min(DEFAULT_LANDMARKS, n) if m is None else m, min(most, n), min(CHECKED, n)
+        m = min(DEFAULT_LANDMARKS, n) if m is None else m
+        counts = m, min(landmarks_of(estimator), n), min(CHECKED, n)
         landmarks, others, some = (rng.choice(n, c, replace=False, shuffle=False) for c in counts)
         kept = np.union1d(landmarks, others)
         return cls(np.sort(landmarks), kept, np.setdiff1d(some, kept), int(rng.integers(2**31)))
 
 
 def fit_all_rows(
-    estimator: Isomap, rows: Rows, n_components: int, disconnected: str
+    estimator: Isomap, rows: Rows | DistributedGraph, n_components: int, policy: DisconnectedPolicy
 ) -> DistributedFit:
     """Fit Isomap to all rows, by their distances to landmarks along the graph of all rows.
 
@@ -71,18 +74,10 @@ def fit_all_rows(
     these are more than 2²⁴. Every round of the search moves the distances of the rows that have
     neighbors in other parts.
     """
-    if estimator.radius is not None or estimator.metric_params or callable(estimator.metric):
-        return fit_to_landmarks(estimator, rows)  # there are no such graphs in parts
-    options, drawn = current_options(), Drawn.of(estimator, rows.n_samples)
-    graph = DistributedGraph.build(
-        rows,
-        resolve_neighbors(estimator.n_neighbors, rows.n_samples),
-        metric=estimator.metric,
-        search=options.search,
-        random_state=drawn.seed,
-        verbose=options.verbose,
+    graph = graph_of_rows(estimator, rows, None)
+    return fit_graph(
+        estimator, graph, Drawn.of(estimator, graph.order.n_samples), n_components, policy
     )
-    return fit_graph(estimator, graph, drawn, n_components, disconnected, rows.dtype)
 
 
 def fit_graph(
@@ -90,35 +85,61 @@ def fit_graph(
     graph: DistributedGraph,
     drawn: Drawn,
     n_components: int,
-    disconnected: str,
-    dtype: Any = np.float64,
+    policy: DisconnectedPolicy,
 ) -> DistributedFit:
-    """Fit Isomap to the rows of a distributed graph; `dtype` is that of the embedding."""
-    verbose, order, m = current_options().verbose, graph.order, len(drawn.landmarks)
-    [longest] = compute([combined([delayed(_longest)(e) for e in graph.edges], max)], "edges")
-    stored = precision_of(order.n_samples * m, power_of_two_scale(np.array(longest)))
-    at = order.positions(drawn.landmarks)
-    D = DistributedPaths.of(graph).lengths_from(at, stored, verbose=verbose)
-    columns = _connected_landmarks(D, order.bounds, at, disconnected)
-    if len(columns) < m:
-        D = persist(delayed(_columns)(part, columns) for part in D)
+    """Fit Isomap to the rows of a distributed graph, with given landmarks."""
+    verbose = current_options().verbose
+    landmarks, D = _distances(graph, drawn.landmarks, n_components, policy, verbose)
     model = clone(estimator).set_output(transform="default")
-    posing = _Posing(model, n_components, drawn, columns, graph)
-    fit = delayed(with_warnings)(posing, kept_rows(graph, D, drawn.kept))
-    [fitted] = persist([fit])
-    Y = persist(delayed(_coordinates)(part, fitted, dtype) for part in D)
-    [embedding] = persist([order.restored(Y, n_components, dtype)])
+    posing = _Posing.of(model, n_components, landmarks, graph, drawn)
+    [fitted] = persist([delayed(with_warnings)(posing, kept_rows(graph, D, drawn.kept))])
+    Y = persist(delayed(_coordinates)(part, fitted) for part in D)
     error = delayed(_error)(fitted, kept_rows(graph, Y, drawn.checked))
     (found, said), error = compute([fitted, error], "placing rows", verbose=verbose)
     say(said)
     warn_if_dominated(found.model.embedding_, has_neighbors=True, rows=found.rows)
+    dtype = found.model.embedding_.dtype
+    [embedding] = persist([graph.order.restored(Y, n_components, dtype)])
     attributes = {
-        "landmarks_": drawn.landmarks[columns],
+        "landmarks_": landmarks,
         "neighbor_search_": graph.search,
         "placement_error_": error,
     }
-    text = _fitted_on(estimator, graph, len(columns), len(found.rows), error)
+    text = _fitted_on(estimator, graph, len(landmarks), len(found.rows), error)
     return DistributedFit(found.model, embedding, text, attributes)
+
+
+def _distances(
+    graph: DistributedGraph,
+    landmarks: IntArray,
+    n_components: int,
+    policy: DisconnectedPolicy,
+    verbose: bool,
+) -> tuple[IntArray, list[Any]]:
+    """The landmarks in the largest connected component, and distances of all rows to them."""
+    order, edges = graph.order, symmetric_edges(graph)
+    components = DistributedComponents.of(edges)
+    if components.count > 1:
+        policy.check_largest(components.sizes, components.count)
+        landmarks = _inside(components, order, landmarks)
+    if len(landmarks) <= n_components:
+        raise ValueError(
+            f"only {len(landmarks)} random landmarks are in the largest connected component, of "
+            f"{components.sizes[0]} rows; pass a larger n_landmarks, or raise n_neighbors"
+        )
+    longest = combined([delayed(_longest)(block) for block in edges.blocks], max)
+    unit = power_of_two_scale(np.array(compute([longest], "longest edge")))
+    paths = DistributedPaths.of(edges, order.bounds)
+    stored = precision_of(order.n_samples * len(landmarks), unit)
+    return landmarks, paths.lengths_from(order.positions(landmarks), stored, verbose=verbose)
+
+
+def _inside(components: DistributedComponents, order: RowOrder, landmarks: IntArray) -> IntArray:
+    """The landmarks in the largest component."""
+    of_part = delayed(_members)
+    parts = zip(order.rows, components.inside, strict=True)
+    found = compute([of_part(*part, landmarks) for part in parts], "connected components")
+    return np.sort(np.concatenate(found))
 
 
 class _Fitted(NamedTuple):
@@ -129,21 +150,31 @@ class _Fitted(NamedTuple):
     rows: IntArray
 
 
+@dataclass(frozen=True, eq=False)
 class _Posing:
     """Fits the model of the kept rows to their known distances; runs on a worker."""
 
-    def __init__(
-        self,
+    model: Isomap
+    n_components: int
+    landmarks: IntArray
+    n_neighbors: int
+    metric: str
+    names: Array | None
+    has_all: bool
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
         model: Isomap,
         n_components: int,
-        drawn: Drawn,
-        columns: IntArray,
+        landmarks: IntArray,
         graph: DistributedGraph,
-    ) -> None:
-        self.model, self.n_components = model, n_components
-        self.landmarks, self.rng = drawn.landmarks[columns], np.random.default_rng(drawn.seed)
-        self.n_neighbors, self.metric, self.names = graph.n_neighbors, graph.metric, graph.names
-        self.has_all = len(drawn.kept) == graph.order.n_samples
+        drawn: Drawn,
+    ) -> _Posing:
+        about = graph.n_neighbors, graph.metric, graph.names
+        has_all = len(drawn.kept) == graph.order.n_samples
+        return cls(model, n_components, landmarks, *about, has_all, drawn.seed)
 
     def __call__(self, kept: KeptRows) -> _Fitted:
         X, targets = kept.points, np.searchsorted(kept.rows, self.landmarks)
@@ -154,7 +185,8 @@ class _Posing:
             geodesics = replace(geodesics, slack=np.inf)
         posed = PosedGeodesics(Points(X), [np.arange(len(X))], geodesics)
         solver = ComponentSolver(self.model.eigen_solver)
-        spectra = solver.solve(posed.problems, self.n_components, self.rng)
+        rng = np.random.default_rng(self.seed)
+        spectra = solver.solve(posed.problems, self.n_components, rng)
         model = clone(self.model)  # a task may run twice
         vars(model).update(self._attributes(X.shape[1], graph, targets))
         with unchecked_dominance():  # it would number the kept rows
@@ -174,72 +206,17 @@ class _Posing:
         }
 
 
-def _connected_landmarks(
-    D: list[Any], bounds: IntArray, at: IntArray, disconnected: str
-) -> IntArray:
-    """Numbers of the landmarks in the connected component of most rows.
-
-    Raises, or warns, if there are rows outside.
-    """
-    count = combined([delayed(_counts)(part) for part in D], sum)
-    [counts] = compute([count], "connected components")
-    first = int(np.argmax(counts[1:]))  # the first landmark of that component
-    rows, n = int(counts[1 + first]), int(bounds[-1])
-    if rows == n:
-        return np.arange(len(at))
-    separate = int((counts[1:] > 0).sum()), int(counts[0])
-    _report(n, rows, separate, disconnected)
-    part = int(np.searchsorted(bounds, at[first], side="right")) - 1
-    row = delayed(_row)(D[part], at[first] - bounds[part])
-    [distances] = compute([row], "connected components")
-    return np.flatnonzero(np.isfinite(distances))
-
-
-def _report(n: int, rows: int, others: tuple[int, int], disconnected: str) -> None:
-    """Raise or warn because only some rows are connected."""
-    several, unreached = others
-    without = f", and {unreached} rows are in components without a landmark" if unreached else ""
-    what = (
-        f"the neighbor graph of all rows is not connected: its largest component has {rows} of {n} "
-        f"rows, {several - 1} other components have landmarks{without}"
-    )
-    if disconnected == "error":
-        raise DisconnectedGraphError(f"{what}; raise n_neighbors, or pass disconnected='largest'")
-    options = "manifoldry.distributed.using_options(landmarks=20_000)"
-    instead = (
-        ""
-        if disconnected == "largest"
-        else f", or fit a sample, to which disconnected={disconnected!r} applies: with {options}"
-    )
-    warn(
-        f"{what}. Only the largest component was embedded, the other rows are NaN. Raise "
-        f"n_neighbors{instead}",
-        DisconnectedGraphWarning,
-    )
-
-
 def _longest(edges: Matrix) -> float:
     return float(edges.data.max(initial=0.0))
 
 
-def _counts(D: Array) -> IntArray:
-    """Number of rows that no landmark reaches, and of those that each is the first to reach."""
-    reached = np.isfinite(D)
-    first = np.where(reached.any(axis=1), reached.argmax(axis=1), -1)
-    return np.bincount(first + 1, minlength=D.shape[1] + 1)
+def _members(rows: IntArray, inside: Array, chosen: IntArray) -> IntArray:
+    return np.intersect1d(rows[inside], chosen)
 
 
-def _row(values: Array, row: int) -> Array:
-    return values[row]
-
-
-def _columns(values: Array, columns: IntArray) -> Array:
-    return values[:, columns]
-
-
-def _coordinates(D: Array, fitted: tuple[_Fitted, Any], dtype: Any) -> Array:
+def _coordinates(D: Array, fitted: tuple[_Fitted, Any]) -> Array:
     """Coordinates of the rows of a part; NaN without paths to the landmarks."""
-    formula = fitted[0].formula
+    formula, dtype = fitted[0].formula, fitted[0].model.embedding_.dtype
     Y = np.full((len(D), formula.dual.shape[1]), np.nan, dtype)
     for block in row_blocks(len(D), D.shape[1], budget=2**17):  # blocks stay in the cache
         here = np.flatnonzero(np.isfinite(D[block]).all(axis=1))

@@ -8,7 +8,7 @@ import numpy as np
 
 from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
-from manifoldry.base.distributed import DistributedFit
+from manifoldry.base.distributed import DistributedFit, fit_to_landmarks
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.device import Device
@@ -21,6 +21,7 @@ from manifoldry.extension.from_distances import (
 )
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import check_range
+from manifoldry.neighbors.distributed_graph import METRICS, DistributedGraph
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
@@ -125,6 +126,8 @@ class Isomap(SpectralEmbedder):
     """
 
     _accepts_graphs = True
+    _accepts_distributed_graphs = True
+    _landmarks = 5000  # of which Isomap without n_landmarks computes all distances
 
     def __init__(
         self,
@@ -174,12 +177,16 @@ class Isomap(SpectralEmbedder):
         return PosedGeodesics(data, components, geodesics)
 
     def _fit_all_rows(self, rows: Any) -> DistributedFit:
-        """Fit all rows of distributed data, by their distances to landmarks."""
+        """Fit all rows of distributed data, or of their graph, by their distances to landmarks."""
         from manifoldry.spectral.distributed_isomap import fit_all_rows
 
-        n_components = self._resolve_n_components(rows)
-        self._check_options(rows.n_samples, n_components)
-        return fit_all_rows(self, rows, n_components, self._policy().choice)
+        graph, known = isinstance(rows, DistributedGraph), self.metric in METRICS
+        if not graph and (self.radius is not None or self.metric_params or not known):
+            return fit_to_landmarks(self, rows)  # there are no such graphs in parts
+        sized = rows.order if graph else rows
+        n_components = self._resolve_n_components(sized)
+        self._check_options(sized.n_samples, n_components)
+        return fit_all_rows(self, rows, n_components, self._policy())
 
     def _check_memory(self, n: int) -> None:
         """Refuse too many points before the graph is computed."""
