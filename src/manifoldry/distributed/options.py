@@ -22,6 +22,10 @@ class DistributedOptions:
     search : {"auto", "approximate", "exact"}, default="auto"
         How neighbors are found: in the cells of a partition that are near a row, or among all rows.
         ``"auto"`` compares all rows where that takes seconds.
+    refine : int, default=0
+        Number of rounds in which t-SNE, symmetric SNE and the elastic embedding move all rows,
+        after a sample was fitted and the others were placed, to lower the objective of all rows.
+        Without rounds, rows stay where they were placed.
     verbose : bool, default=False
         Whether progress is shown.
 
@@ -33,17 +37,19 @@ class DistributedOptions:
     --------
     >>> from manifoldry.distributed import DistributedOptions
     >>> DistributedOptions(landmarks=5000)
-    DistributedOptions(landmarks=5000, search='auto', verbose=False)
+    DistributedOptions(landmarks=5000, search='auto', refine=0, verbose=False)
     """
 
     landmarks: int | None = None
     search: str = "auto"
+    refine: int = 0
     verbose: bool = False
 
     def __post_init__(self) -> None:
         if self.landmarks is not None:
             check_count("landmarks", self.landmarks, minimum=2)
         check_option("search", self.search, ("auto", "approximate", "exact"))
+        check_count("refine", self.refine, minimum=0)
 
 
 _OPTIONS: ContextVar[DistributedOptions | None] = ContextVar("distributed options", default=None)

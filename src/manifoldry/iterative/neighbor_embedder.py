@@ -11,13 +11,16 @@ from scipy import sparse
 from manifoldry.affinity.base import Affinity
 from manifoldry.affinity.entropic import Entropic, default_perplexity, neighbors_for
 from manifoldry.affinity.resolve import resolve_affinity
+from manifoldry.base.distributed import DistributedFit
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.device import Device
+from manifoldry.distributed.rows import Rows
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.extension.affinity_rows import AffinityRows, ProbabilityRows
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
+from manifoldry.iterative.distributed import refined_fit
 from manifoldry.iterative.forecast import Phase
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_weights import (
@@ -351,6 +354,12 @@ class NeighborEmbedder(IterativeEmbedder):
     def _new_rows(self, neighbors: Neighbors) -> AffinityRows:
         """The object that computes the affinities of new points: neighbor probabilities."""
         return ProbabilityRows(neighbors.graph, neighbors.weights)
+
+    def _fit_refined(self, rows: Rows) -> DistributedFit:
+        """Fit a sample of distributed rows, place the others, and move all of them."""
+        n = rows.n_samples
+        n_neighbors = self._default_neighbors(n)
+        return refined_fit(self, rows, n_neighbors, self._affinity_rule(n, n_neighbors))
 
     def _growth_of_time(self, n: int) -> float:
         exact = self.n_components_ > MAX_COMPILED_DIMENSION or n <= Fastest.exact_up_to

@@ -2,7 +2,9 @@
 
 from scipy import sparse
 
+from manifoldry.base.distributed import DistributedFit
 from manifoldry.base.docs import shared_docs
+from manifoldry.distributed.rows import Rows
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.iterative.neighbor_weights import Neighbors, joint
 from manifoldry.objectives.losses import sne, symmetric_sne
@@ -93,6 +95,13 @@ class SNE(NeighborEmbedder):
 
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         return sne(neighbors.conditional)
+
+    def _fit_refined(self, rows: Rows) -> DistributedFit:
+        raise ValueError(
+            "refine moves all rows by sums over all pairs that are interpolated, and SNE divides "
+            "by the sum of each row, which has to be accurate where it is small; use SymmetricSNE, "
+            "or pass refine=0"
+        )
 
 
 @shared_docs

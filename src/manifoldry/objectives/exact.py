@@ -45,13 +45,41 @@ class QuadraticAttraction:
         return self.L.restored(self.L.matrix.diagonal())
 
 
+def quadratic_attraction(slope: float, W: sparse.csr_array, Y: Array) -> Attraction:
+    """Attraction slope·Σ Wᵢⱼdᵢⱼ² by products; `W` may have the first rows of a matrix only."""
+    Y = Y[: W.shape[1]] - Y.mean(axis=0)
+    squares, degree = np.einsum("ij,ij->i", Y, Y), slope * W.sum(axis=1)
+    near, own = slope * (W @ np.column_stack([Y, squares])), slice(W.shape[0])
+    terms = degree * squares[own] - 2 * np.einsum("ij,ij->i", Y[own], near[:, :-1]) + near[:, -1]
+    return Attraction(float(terms.sum()), degree[:, None] * Y[own] - near[:, :-1], degree)
+
+
 def edge_attraction(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Attraction:
-    """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for any kernel."""
+    """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for any kernel; `W` may have the first rows of a matrix only."""
     Y = np.asarray(Y, dtype=np.float64)
     D = edge_squares(Y, W, block)
     T = with_values(W, kernel.times_derivative(W.data, D))
     degree = T.sum(axis=1)
-    return Attraction(_weighted(W.data, kernel.phi(D)), degree[:, None] * Y - T @ Y, degree)
+    force = degree[:, None] * Y[: len(degree)] - T @ Y
+    return Attraction(_weighted(W.data, kernel.phi(D)), force, degree)
+
+
+def student_attraction(
+    kernel: StudentKernel, W: sparse.csr_array, block: int, Y: Array
+) -> Attraction:
+    """The same for Student's kernel by compiled loops; `Y` has the dtype of `W`, in C order."""
+    from manifoldry.objectives.compiled import student_rows
+
+    fixed = Y, W.indptr, W.indices, W.data, Y.dtype.type(1 / kernel.dof)
+    loop, force = student_rows(Y.shape[1]), np.empty((W.shape[0], Y.shape[1]), Y.dtype)
+    degree = np.empty(W.shape[0], Y.dtype)
+
+    def run(rows: tuple[int, int]) -> float:
+        return float(loop(*fixed, force, degree, *rows))
+
+    cost = sum(map_threads(run, _row_ranges(W, block)))
+    derivative = Y.dtype.type(kernel.derivative_at_zero)
+    return Attraction(kernel.power * cost, derivative * force, derivative * degree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,20 +93,10 @@ class StudentAttraction:
     def __call__(self, Y: Array) -> Attraction:
         if Y.shape[1] > MAX_COMPILED_DIMENSION:
             return edge_attraction(self.kernel, self.W, self.block, Y)
-        from manifoldry.objectives.compiled import student_rows
-
         local = self._single if Y.dtype == np.float32 else self._double
-        W, Y = local.matrix, np.ascontiguousarray(local.sorted(Y), dtype=local.matrix.dtype)
-        fixed = Y, W.indptr, W.indices, W.data, Y.dtype.type(1 / self.kernel.dof)
-        loop, force, degree = student_rows(Y.shape[1]), np.empty_like(Y), np.empty_like(Y[:, 0])
-
-        def run(rows: tuple[int, int]) -> float:
-            return float(loop(*fixed, force, degree, *rows))
-
-        cost = sum(map_threads(run, _row_ranges(W, self.block)))
-        derivative = Y.dtype.type(self.kernel.derivative_at_zero)
-        parts = (local.restored(derivative * part) for part in (force, degree))
-        return Attraction(self.kernel.power * cost, *parts)
+        Y = np.ascontiguousarray(local.sorted(Y), dtype=local.matrix.dtype)
+        cost, *parts = student_attraction(self.kernel, local.matrix, self.block, Y)
+        return Attraction(cost, *map(local.restored, parts))
 
     @cached_property
     def _single(self) -> LocalMatrix:
@@ -238,6 +256,31 @@ class Exact(PairSums):
         if type(kernel) is StudentKernel and W.nnz >= self.compile_edges:
             return StudentAttraction(kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)
+
+    def attraction_of_rows(self, kernel: Kernel, W: sparse.csr_array, Y: Array) -> Attraction:
+        """Return the terms of some rows of the attraction, and their derivatives.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel κ.
+        W : sparse array of shape (n_rows, m)
+            These rows of the weights.
+        Y : array of shape (n, d)
+            Positions of these rows, followed by those of the other points, n ≥ m.
+
+        Returns
+        -------
+        Attraction
+            The value and the derivatives.
+        """
+        if kernel.quadratic:
+            return quadratic_attraction(kernel.derivative_at_zero, W, Y)
+        compiled = W.nnz >= self.compile_edges and Y.shape[1] <= MAX_COMPILED_DIMENSION
+        if type(kernel) is StudentKernel and compiled:
+            Y = np.ascontiguousarray(Y, dtype=W.dtype)
+            return student_attraction(kernel, W, self.edge_block, Y)
+        return edge_attraction(kernel, W, self.edge_block, Y)
 
     def at_positions(
         self, kernel: Kernel, Y: Array, factors: Array | None = None

@@ -27,7 +27,7 @@ from manifoldry.util.validation import plan_memory
 _NEGLIGIBLE = 1e-9  # kernel value that is treated as zero
 _UNUSED_NODES = 8  # at each end of the mesh of an interpolated sum
 _MOST_OUTLYING = 64  # points that the mesh of an interpolated sum need not cover
-_BYTES_PER_NODE = 32.0  # charges, their transform, that of the kernel, and the potential
+BYTES_PER_NODE = 32.0  # charges, their transform, that of the kernel, and the potential
 
 
 class _Transformed(NamedTuple):
@@ -168,7 +168,7 @@ class FFTInterpolation(ApproximateSums):
     ) -> InterpolatedPositionSums:
         charges = 1 if factors is None else factors.shape[1]
         plan_memory(
-            _BYTES_PER_NODE * self._new_point_nodes(kernel, box, spacing) * charges,
+            BYTES_PER_NODE * self._new_point_nodes(kernel, box, spacing) * charges,
             f"a mesh over an embedding of extent {extents(box).max():.3g} for new points",
             "pass a smaller new_point_nodes, or pair_sums=Exact()",
         )
@@ -176,7 +176,7 @@ class FFTInterpolation(ApproximateSums):
         # The ends of the mesh, where values are inaccurate, are kept away from the box.
         ends = box + spacing * _UNUSED_NODES * np.array([[-1.0], [1.0]])
         mesh = Mesh.of(np.vstack([exact.Y[inside], ends]), spacing, reach(kernel))
-        mesh_kernel = mesh.kernel(_function(kernel, None))
+        mesh_kernel = mesh.kernel(mesh_function(kernel))
         covered = None if factors is None else factors[inside]
         interpolated = InterpolatedSum.of(
             mesh, mesh_kernel, box, self.new_point_resolution, covered
@@ -198,7 +198,7 @@ class FFTInterpolation(ApproximateSums):
         coarsest = self._usual_spacing(kernel) / 2.0 ** (1.5 if _is_gaussian(kernel) else 1.0)
         if Y.shape[1] > 2:
             coarsest *= 2.0**0.5
-        spacings = self._spacing(kernel, Y) * 2.0 ** np.arange(-3, 0.25, 0.5)
+        spacings = self.node_spacing(kernel, Y) * 2.0 ** np.arange(-3, 0.25, 0.5)
         for spacing in spacings[spacings < 0.99 * coarsest]:
             if 4 * self._new_point_nodes(kernel, Y, spacing) <= most:
                 return float(spacing)
@@ -223,7 +223,7 @@ class FFTInterpolation(ApproximateSums):
         float
             The number of nodes.
         """
-        return self._n_nodes(kernel, Y, self._spacing(kernel, Y))
+        return self._n_nodes(kernel, Y, self.node_spacing(kernel, Y))
 
     def _n_nodes(self, kernel: Kernel, Y: Array, spacing: float, unused: int = 0) -> float:
         cells = extents(Y) / spacing + unused
@@ -231,18 +231,31 @@ class FFTInterpolation(ApproximateSums):
 
     def _mesh(self, kernel: Kernel, Y: Array) -> Mesh | DeviceMesh:
         device, ends = device_of(Y), corners(Y)
-        spacing = self._spacing(kernel, ends)
+        spacing = self.node_spacing(kernel, ends)
         if device is not None:
             return DeviceMesh.of(device, Y, ends, spacing, reach(kernel))
         plan_memory(
-            _BYTES_PER_NODE * self._n_nodes(kernel, ends, spacing),
+            BYTES_PER_NODE * self._n_nodes(kernel, ends, spacing),
             f"a mesh over an embedding of extent {extents(ends).max():.3g}",
             TOO_LARGE,
         )
         return Mesh.of(Y, spacing, reach(kernel))
 
-    def _spacing(self, kernel: Kernel, Y: Array) -> float:
-        """The distance of the nodes, which changes in steps of √2 for small embeddings."""
+    def node_spacing(self, kernel: Kernel, Y: Array) -> float:
+        """Return the distance of the nodes, which changes in steps of √2 for small embeddings.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel of the sums.
+        Y : array of shape (n, d)
+            The points, or the corners of a box around them.
+
+        Returns
+        -------
+        float
+            The distance.
+        """
         usual = self._usual_spacing(kernel)
         wanted = self.min_cells / (2 if Y.shape[1] > 2 else 1) * usual
         extent = float(extents(Y).max())
@@ -269,7 +282,7 @@ class FFTInterpolation(ApproximateSums):
         for known in tuple(self._transforms):
             if known[:-1] == key:
                 return known.mesh_kernel
-        mesh_kernel = mesh.kernel(_function(kernel, axis))
+        mesh_kernel = mesh.kernel(mesh_function(kernel, axis))
         self._transforms.append(_Transformed(*key, mesh_kernel))
         return mesh_kernel
 
@@ -323,7 +336,9 @@ def reach(kernel: Kernel) -> float:
     return np.inf
 
 
-def _function(kernel: Kernel, axis: int | None) -> Callable[[Array, Sequence[Array]], Array]:
+def mesh_function(
+    kernel: Kernel, axis: int | None = None
+) -> Callable[[Array, Sequence[Array]], Array]:
     """κ, or max(κ″, 0)·δ² along an axis, of squared distances and steps δ."""
 
     def function(D: Array, steps: Sequence[Array]) -> Array:

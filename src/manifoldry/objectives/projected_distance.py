@@ -88,7 +88,7 @@ class ProjectedDistanceRepulsion(Repulsion):
 
     @cached_property
     def _factors(self) -> FactoredWeights:
-        return FactoredWeights(_left(self.right), self.right)
+        return FactoredWeights(distance_factors(self.right), self.right)
 
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         steps = self.components[i] - self.components[j]
@@ -117,7 +117,7 @@ class ProjectedDistanceRepulsion(Repulsion):
         return self.right
 
     def of_new_points(self, X: Matrix) -> FactoredWeights:
-        left = _left(self.projection.factors(X))
+        left = distance_factors(self.projection.factors(X))
         return FactoredWeights(self.scale * left, self.right)
 
     def without_cache(self) -> Self:
@@ -178,8 +178,19 @@ def projected_distance_weights(
     return weights
 
 
-def _left(right: Array) -> Array:
-    """Left factors (s, 1, −2a) of ‖aᵢ − aⱼ‖² = sᵢ + sⱼ − 2·aᵢ·aⱼ, given the right (1, s, a)."""
+def distance_factors(right: Array) -> Array:
+    """Return the left factors (s, 1, −2a) of ‖aᵢ − aⱼ‖² = sᵢ + sⱼ − 2·aᵢ·aⱼ; right are (1, s, a).
+
+    Parameters
+    ----------
+    right : array of shape (n, 2 + rank)
+        Ones, squared lengths and components of the points.
+
+    Returns
+    -------
+    array of shape (n, 2 + rank)
+        The left factors.
+    """
     left = -2 * right
     left[:, 0], left[:, 1] = right[:, 1], 1.0
     return left
