@@ -100,7 +100,7 @@ def sampled_graph(graph: DistributedGraph, edges: int = 200_000) -> NeighborGrap
     Only the lengths and numbers of edges of this graph are meaningful. Rows are evenly spaced in
     the data, those that :func:`manifoldry.affinity.growth.fastest_growth` takes.
     """
-    chosen = spread_rows(graph.order.n_samples, max(1, edges // graph.n_neighbors))
+    chosen = spread_rows(graph.n_samples, max(1, edges // graph.n_neighbors))
     take = delayed(_lengths_of)
     tasks = [
         take(part, rows, chosen) for part, rows in zip(graph.edges, graph.order.rows, strict=True)
@@ -142,7 +142,7 @@ def _self_tuning(
     exchange, local = Exchange.of(columns, graph.order.bounds)
     scales = persist(delayed(_scales)(affinity, part) for part in _parts(graph))
     smallest = compute([delayed(smallest_scale)(each) for each in scales], "comparing scales")
-    affinity.with_scales(np.empty(0), min(smallest), graph.order.n_samples)  # or an error
+    affinity.with_scales(np.empty(0), min(smallest), graph.n_samples)  # or an error
     known = [
         delayed(_with_scales)(affinity, each, min(smallest)) for each in exchange.gathered(scales)
     ]
@@ -167,7 +167,7 @@ def _typical_length(graph: DistributedGraph) -> float:
         length = median(persist(delayed(what)(edges) for edges in graph.edges))
         if length > 0:
             return length
-    raise ValueError(no_typical_length(graph.order.n_samples))
+    raise ValueError(no_typical_length(graph.n_samples))
 
 
 def _parts(graph: DistributedGraph, local: Sequence[Any] | None = None) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from manifoldry.device import Device, current_device, using_device
 from manifoldry.device.arguments import arguments_on_host
 from manifoldry.distributed.collections import is_collection
+from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.util.threads import threads_allowed
 
 P = ParamSpec("P")
@@ -31,7 +32,7 @@ def on_its_device(
     @wraps(method)
     def call(self: Estimator, *args: P.args, **kwargs: P.kwargs) -> Result:
         X = args[0] if args else kwargs.get("X")
-        if is_collection(X):
+        if is_collection(X) or isinstance(X, DistributedGraph):
             return _of_collection(self, name, X, args[1:], kwargs)
         model = vars(self).get("landmark_model_")
         if model is not None and not _fits(name):

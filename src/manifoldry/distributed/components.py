@@ -94,8 +94,9 @@ class _Joined(NamedTuple):
 def _pieces(block: Matrix) -> IntArray:
     """Component of each row of a part without its edges to other parts."""
     n = block.shape[0]
-    found: IntArray = connected_components(block[:, :n], directed=False)[1] if n else np.empty(0)
-    return found.astype(np.intp)
+    if n == 0:
+        return np.empty(0, dtype=np.intp)
+    return np.asarray(connected_components(block[:, :n], directed=False)[1], dtype=np.intp)
 
 
 def _count(labels: IntArray) -> int:

@@ -1,6 +1,8 @@
 """The policy for neighbor graphs with several connected components, shared by all methods."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +18,8 @@ from manifoldry.util.validation import row_blocks, split_by_label
 
 Choice = Literal["separate", "join", "largest", "error"]
 OPTIONS = ("separate", "join", "largest", "error")
+
+_JOINED = "they were joined by the shortest edges between them"
 
 
 class Bridge(NamedTuple):
@@ -107,7 +111,7 @@ class DisconnectedPolicy:
         count, labels = graph.components()
         if count == 1 or self.choice != "join":
             return graph
-        self._warn(labels, GRAPH, "they were joined by the shortest edges between them")
+        self._warn(_describe(labels), GRAPH, _JOINED)
         return _join(graph, labels, distances)
 
     def components(self, labels: IntArray, disconnection: Disconnection = GRAPH) -> list[IntArray]:
@@ -131,34 +135,81 @@ class DisconnectedPolicy:
         components = [rows[component] for component in order]
         if len(components) == 1:
             return components
+        found = _describe(labels, disconnection.what)
         if self.choice in ("error", "join"):
             raise DisconnectedGraphError(
-                f"{_describe(labels, disconnection.what)}; {disconnection.remedy}, or pass "
-                "disconnected='separate'"
+                f"{found}; {disconnection.remedy}, or pass disconnected='separate'"
             )
         if self.choice == "largest":
             self._warn(
-                labels, disconnection, "only the largest was embedded, the other rows are NaN"
+                found, disconnection, "only the largest was embedded, the other rows are NaN"
             )
             return components[:1]
         action = "each was embedded separately and placed according to its position in the data"
-        self._warn(labels, disconnection, action)
+        self._warn(found, disconnection, action)
         return components
 
-    def _warn(self, labels: IntArray, disconnection: "Disconnection", action: str) -> None:
+    def check_largest(
+        self, sizes: list[int], count: int, disconnection: Disconnection = GRAPH
+    ) -> None:
+        """Say that only the largest component is embedded, of a graph across workers.
+
+        Parameters
+        ----------
+        sizes : list of int
+            Numbers of points of the largest components, at least five if there are as many.
+        count : int
+            Number of components, more than one.
+        disconnection : Disconnection, optional
+            Names the disconnected object and the remedy, for the message.
+
+        Raises
+        ------
+        DisconnectedGraphError
+            If the choice is ``"error"``, or ``"join"``, which needs the graph in memory.
+        """
+        found = _described(sizes, count, disconnection.what)
+        landmarks = "fit a sample: with manifoldry.distributed.using_options(landmarks=20_000)"
+        if self.choice in ("error", "join"):
+            raise DisconnectedGraphError(
+                f"{found}; {disconnection.remedy}, pass disconnected='largest', or {landmarks}"
+            )
+        apart = f"; to embed each separately, {landmarks}" if self.choice == "separate" else ""
+        warn(
+            f"{found}; only the largest was embedded, the other rows are NaN. To connect them, "
+            f"{disconnection.remedy}{apart}",
+            DisconnectedGraphWarning,
+        )
+
+    def say_joined(self, sizes: list[int], count: int) -> None:
+        """Warn that the components of a graph across workers were joined, as `connect` does.
+
+        Parameters
+        ----------
+        sizes : list of int
+            Numbers of points of the largest components, at least five if there are as many.
+        count : int
+            Number of components.
+        """
+        self._warn(_described(sizes, count, GRAPH.what), GRAPH, _JOINED)
+
+    def _warn(self, found: str, disconnection: "Disconnection", action: str) -> None:
         others = ", ".join(repr(option) for option in self.options if option != self.choice)
         instead = f"; for another policy pass disconnected={others}" if others else ""
         warn(
-            f"{_describe(labels, disconnection.what)}; {action}. To connect them, "
-            f"{disconnection.remedy}{instead}",
+            f"{found}; {action}. To connect them, {disconnection.remedy}{instead}",
             DisconnectedGraphWarning,
         )
 
 
 def _describe(labels: IntArray, what: str = "neighbor graph") -> str:
     sizes = np.sort(np.bincount(labels))[::-1]
-    shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
-    return f"the {what} has {len(sizes)} connected components (of {shown} points)"
+    return _described(list(sizes), len(sizes), what)
+
+
+def _described(sizes: list[int], count: int, what: str) -> str:
+    shown = ", ".join(map(str, sizes[:5])) + (", ..." if count > 5 else "")
+    return f"the {what} has {count} connected components (of {shown} points)"
 
 
 def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> NeighborGraph:
@@ -171,26 +222,35 @@ def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> N
             f"{_describe(labels)} and the distances between them are unknown; pass dense "
             "distances, the data, or disconnected='separate'"
         )
+    if distances is None:
+        return _add_edges(graph, shortest_bridges(graph.index, labels))
+    return _add_edges(graph, _bridges(labels, partial(_shortest_by_distance, distances)))
+
+
+def shortest_bridges(index: NeighborIndex, labels: IntArray) -> list[Bridge]:
+    """Return the shortest edges between the points of an index that connect their components."""
+    return _bridges(labels, partial(_shortest_by_search, index))
+
+
+def _bridges(
+    labels: IntArray, shortest_of: Callable[[IntArray, list[IntArray]], list[Bridge]]
+) -> list[Bridge]:
     bridges: list[Bridge] = []
     while labels.max() > 0:
         components = split_by_label(labels)
         # The largest component can be skipped, since the others are connected to it.
-        others = sorted(components, key=len)[:-1]
-        if distances is not None:
-            shortest = _shortest_by_distance(distances, others)
-        else:
-            shortest = _shortest_by_search(graph.index, labels, others)
+        shortest = shortest_of(labels, sorted(components, key=len)[:-1])
         added = _without_cycles(shortest, labels)
         bridges += added
         labels = _merge(labels, added)
-    return _add_edges(graph, bridges)
+    return bridges
 
 
-def _shortest_by_distance(D: Matrix, components: list[IntArray]) -> list[Bridge]:
+def _shortest_by_distance(D: Matrix, labels: IntArray, components: list[IntArray]) -> list[Bridge]:
     """The shortest edge out of each component, from all distances."""
     shortest = []
     for inside in components:
-        outside = np.delete(np.arange(len(D)), inside)
+        outside = np.flatnonzero(labels != labels[inside[0]])
         lengths = D[np.ix_(inside, outside)]
         row, column = np.unravel_index(np.argmin(lengths), lengths.shape)
         shortest.append(Bridge(inside[row], outside[column], lengths[row, column]))

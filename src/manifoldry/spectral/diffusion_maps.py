@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity import Affinity, Entropic, Gaussian
+from manifoldry.affinity.distributed import DistributedWeights
 from manifoldry.affinity.entropic import DEFAULT_PERPLEXITY
 from manifoldry.affinity.gaussian import GaussianWeights
 from manifoldry.affinity.growth import fastest_growth
@@ -27,13 +28,22 @@ from manifoldry.extension.laplacian import (
 )
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.random_walk import RandomWalkWeights
+from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.distributed_eigenmaps import CoordinateScale
+from manifoldry.spectral.distributed_laplacian import WeightsInParts
 from manifoldry.spectral.laplacian_eigenmaps import (
     LaplacianEigenmaps,
     PosedLaplacian,
     TrainingWeights,
 )
 from manifoldry.spectral.pseudotime import pseudotime_from
+from manifoldry.spectral.random_walk import (
+    check_normalized,
+    density_factors,
+    distributed_walk,
+    divided_by_density,
+)
 from manifoldry.util.array_like import array_like
 from manifoldry.util.checks import check_below, check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -189,19 +199,17 @@ class DiffusionMaps(LaplacianEigenmaps):
     def _training_weights(self, data: Input) -> TrainingWeights:
         if self.alpha is not None:
             check_nonnegative("alpha", self.alpha)
-        self.gamma_: float | None = None
         weighted = super()._training_weights(data)
-        self.alpha_ = alpha = self._resolve_alpha(weighted.source)
+        self.gamma_ = _gamma_of(weighted.affinity)
+        fixed = isinstance(getattr(weighted.source, "weights", None), GaussianWeights)
+        self.alpha_ = alpha = self._resolve_alpha(fixed)
         own = _self_weights(weighted.source, data)
         W = sparse.csr_array(weighted.matrix) + sparse.diags_array(own)
         density = np.asarray(W.sum(axis=1)).ravel()
         density[density == 0] = 1.0  # isolated points of a given matrix
         max_density = float(density.max())
-        with np.errstate(over="ignore", invalid="ignore"):  # checked next
-            factors = (density / max_density) ** -alpha
-            rows = np.repeat(factors, np.diff(W.indptr))
-            parts = W.data * rows * factors[W.indices], W.indices, W.indptr
-            factor, normalized = sparse.diags_array(factors), sparse.csr_array(parts, W.shape)
+        factors = density_factors(density, max_density, alpha)
+        factor, normalized = sparse.diags_array(factors), divided_by_density(W, factors)
         if max_density <= LARGEST_ENTRY:  # otherwise the given weights are too large
             check_normalized(normalized, alpha, max_density / float(density.min()))
         return weighted._replace(
@@ -209,11 +217,20 @@ class DiffusionMaps(LaplacianEigenmaps):
             source=RandomWalkWeights(weighted.source, own, factor, alpha, max_density),
         )
 
-    def _resolve_alpha(self, source: WeightRows) -> float:
+    def _resolve_alpha(self, fixed_width: bool) -> float:
         if self.alpha is not None:
-            return float(self.alpha)
-        fixed = isinstance(source, GraphWeights) and isinstance(source.weights, GaussianWeights)
-        return 1.0 if fixed else 0.0
+            return check_nonnegative("alpha", self.alpha)
+        return 1.0 if fixed_width else 0.0
+
+    def _weights_in_parts(self, affinity: Affinity, graph: DistributedGraph) -> WeightsInParts:
+        check_nonnegative("t", self.t)
+        alpha = self._resolve_alpha(isinstance(affinity, Gaussian))
+        weights = DistributedWeights.of(affinity, graph)
+        matrix = distributed_walk(weights, graph.order.bounds, alpha)
+        return WeightsInParts(matrix, {"alpha_": alpha, "gamma_": _gamma_of(affinity)})
+
+    def _coordinate_scale(self, values: Array) -> CoordinateScale:
+        return CoordinateScale(0.5, decay(values, float(self.t)))
 
     def _default_affinity(self, graph: NeighborGraph) -> Affinity:
         if self.alpha is not None:  # it has an effect only on weights of one width
@@ -227,7 +244,6 @@ class DiffusionMaps(LaplacianEigenmaps):
             return affinity
         if affinity.gamma is None and affinity is not self.affinity:
             affinity = Gaussian(gamma=fastest_growth(graph))
-        self.gamma_ = affinity.gamma
         return affinity
 
     def _components(self, problem: SpectralProblem, weighted: TrainingWeights) -> list[IntArray]:
@@ -267,6 +283,12 @@ class DiffusionMaps(LaplacianEigenmaps):
         True
         """
         check_is_fitted(self)
+        if "landmark_model_" in vars(self):
+            raise ValueError(
+                "pseudotime needs rows in memory, but this model was fitted to distributed data; "
+                "call landmark_model_.pseudotime(root) for that of its landmarks, with a row of "
+                "data as the root"
+            )
         extension = self.extension_
         if not isinstance(extension, LaplacianExtension):
             raise ValueError(
@@ -354,18 +376,13 @@ class PosedRandomWalk(PosedLaplacian):
         return found | {"transition_eigenvalues_": 1 - spectra.values[0]}
 
 
+def _gamma_of(affinity: Affinity | None) -> float | None:
+    return affinity.gamma if isinstance(affinity, Gaussian) else None
+
+
 def decay(values: Array, t: float) -> Array:
     """Return ℓᵗ for eigenvalues 1 − ℓ of the Laplacian."""
     return np.asarray(np.maximum(1 - values, 0.0) ** t)
-
-
-def check_normalized(W: sparse.csr_array, alpha: float, ratio: float) -> None:
-    """Raise ValueError if weights divided by densities, with this largest ratio, overflow."""
-    if not W.data.max(initial=0.0) <= LARGEST_ENTRY:
-        raise ValueError(
-            f"alpha={alpha} is too large: weights divided by densities that differ by a factor of "
-            f"{ratio:.3g}, to this power, overflow; pass alpha=1 or less"
-        )
 
 
 def _self_weights(source: WeightRows, data: Input) -> Array:

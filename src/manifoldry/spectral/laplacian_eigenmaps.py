@@ -6,13 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity import Affinity, SelfTuning
+from manifoldry.affinity import Affinity, Entropic, SelfTuning
+from manifoldry.affinity.distributed import DistributedWeights, sampled_graph
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.gaussian import SelfTuningWeights
 from manifoldry.affinity.resolve import AFFINITIES, resolve_affinity
+from manifoldry.base.distributed import DistributedFit, fit_to_landmarks
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Affinities, Input, RowMatcher
 from manifoldry.device import Device
+from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import (
@@ -30,12 +33,24 @@ from manifoldry.neighbors.disconnected import (
     VANISHING_WEIGHTS,
     Disconnection,
 )
+from manifoldry.neighbors.distributed_graph import METRICS, DistributedGraph
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.weights import without_diagonal
 from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.distributed_eigenmaps import (
+    CoordinateScale,
+    check_solver,
+    fit_from_spectrum,
+    graph_of_rows,
+)
+from manifoldry.spectral.distributed_laplacian import (
+    DistributedLaplacian,
+    WeightsInParts,
+    check_lengths,
+)
 from manifoldry.spectral.on_device import device_with_edges, sparse_laplacian
 from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_components
-from manifoldry.util.checks import check_option
+from manifoldry.util.checks import as_generator, check_option
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import plan_matrix
 
@@ -155,6 +170,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         self.device = device
 
     _accepts_graphs = True
+    _accepts_distributed_graphs = True
 
     @property
     def _input_type(self) -> type[Input]:
@@ -195,16 +211,53 @@ class LaplacianEigenmaps(SpectralEmbedder):
         """Compute the weights of training points, and an object for the weights of new points."""
         if isinstance(data, Affinities):
             self.neighbor_search_ = "none: the weights were given"
-            source = GivenWeights()
-            return TrainingWeights(off_diagonal(data.rows), source, data.row_matcher, GIVEN_WEIGHTS)
+            W, given = off_diagonal(data.rows), GivenWeights()
+            return TrainingWeights(W, given, data.row_matcher, GIVEN_WEIGHTS)
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
-        weights = self._affinity_of(graph).fit(graph)
+        affinity = self._affinity_of(graph)
+        weights = affinity.fit(graph)
         local = isinstance(weights, SelfTuningWeights | EntropicWeights)
         with np.errstate(over="ignore"):  # if d² overflows, the weight exp(−∞) = 0 is right
             W = weights.matrix(graph)
         zero_weight_cause = LOCAL_WIDTH if local else VANISHING_WEIGHTS
-        return TrainingWeights(W, GraphWeights(graph, weights), graph, zero_weight_cause, graph)
+        source = GraphWeights(graph, weights)
+        return TrainingWeights(W, source, graph, zero_weight_cause, graph, affinity)
+
+    def _fit_all_rows(self, rows: Any) -> DistributedFit:
+        """Fit all rows of distributed data, or of their graph, by the eigenvectors of the graph."""
+        if not (isinstance(rows, DistributedGraph) or self._has_graph_in_parts):
+            return fit_to_landmarks(self, rows)
+        check_option("normalization", self.normalization, ("rw", "sym", "none"))
+        check_solver(self.eigen_solver)
+        n_components = self._resolve_n_components(rows)
+        policy, default = self._policy(), self._default_neighbors(rows.n_samples)
+        graph = graph_of_rows(self, rows, default)
+        check_lengths(graph)
+        affinity = self._affinity_of(sampled_graph(graph))
+        weights = self._weights_in_parts(affinity, graph)
+        local = isinstance(affinity, SelfTuning | Entropic)
+        cause = LOCAL_WIDTH if local else VANISHING_WEIGHTS
+        laplacian = DistributedLaplacian.of(
+            weights.matrix, graph, self.normalization, policy, cause
+        )
+        spectrum = laplacian.solve(n_components, as_generator(self.random_state, unset=0))
+        scale = self._coordinate_scale(spectrum.values)
+        return fit_from_spectrum(self, graph, laplacian, spectrum, scale, weights.attributes)
+
+    @property
+    def _has_graph_in_parts(self) -> bool:
+        """Whether the graph of the parameters can be built in parts."""
+        return self.radius is None and not self.metric_params and self.metric in METRICS
+
+    def _weights_in_parts(self, affinity: Affinity, graph: DistributedGraph) -> WeightsInParts:
+        """Return the weights of a distributed graph, and fitted attributes."""
+        weights = DistributedWeights.of(affinity, graph)
+        return WeightsInParts(DistributedMatrix.of(weights.blocks, graph.order.bounds), {})
+
+    def _coordinate_scale(self, values: Array) -> CoordinateScale:
+        """Return how eigenvectors on workers become coordinates, given their eigenvalues."""
+        return CoordinateScale(0.0, np.ones(len(values)))
 
     def _read(self, X: Any) -> Input:
         if isinstance(X, NeighborGraph) and self._input_type is Affinities:
@@ -234,6 +287,7 @@ class TrainingWeights(NamedTuple):
     zero_weight_cause: Disconnection
     """Cause to report if vanishing weights disconnect the points and the graph itself does not."""
     graph: NeighborGraph | None = None
+    affinity: Affinity | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,10 @@ from manifoldry.spectral.on_device import device_with_edges, strong_components
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array, IntArray
 
+# Entries of an operator up to these fractions, of the diagonal and of the largest entry, do not
+# connect their rows: see `coupled_components`.
+NEGLIGIBLE, VANISHING = 1e-14, 1e-120
+
 
 @dataclass(frozen=True, eq=False)
 class Posed(ABC):
@@ -457,7 +461,10 @@ def all_coincide_message(n: int, parameter_to_increase: str = "n_neighbors") -> 
 
 
 def coupled_components(
-    A: Any, negligible: float = 1e-14, vanishing: float = 1e-120, compile_above: float = 1e6
+    A: Any,
+    negligible: float = NEGLIGIBLE,
+    vanishing: float = VANISHING,
+    compile_above: float = 1e6,
 ) -> IntArray:
     """Return the connected component of each row of a symmetric operator.
 

@@ -142,6 +142,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     # Parameters of the parent class that are fixed here.
     normalization: Normalization = "rw"
     disconnected = "separate"
+    _fit_all_rows: Any = None  # distributed data are fitted to landmarks
     _dimension_parameter = "n_clusters"
     _kmeans: KMeans
 

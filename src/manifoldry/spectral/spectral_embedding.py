@@ -130,6 +130,8 @@ class SpectralEmbedding(LaplacianEigenmaps):
     inverse = None
     normalization: Normalization = "rw"
     disconnected = "separate"
+    _fit_all_rows: Any = None  # distributed data are fitted to landmarks
+    _landmarks = 5000  # each row has a tenth of all rows as neighbors
 
     def _fit(self, X: Any) -> None:
         if self.eigen_solver == "amg" and find_spec("pyamg") is None:
@@ -223,7 +225,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
     @property
     def n_neighbors_(self) -> int:
         """Number of neighbors, including the point itself."""
-        n = len(self.embedding_)
+        n = len(vars(self).get("landmark_model_", self).embedding_)
         return self._n_other_neighbors(n) + 1
 
     def _n_other_neighbors(self, n: int) -> int:
