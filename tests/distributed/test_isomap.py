@@ -12,11 +12,13 @@ from scipy.sparse.csgraph import dijkstra
 from manifoldry import Isomap, NeighborGraph
 from manifoldry.base.input import Points
 from manifoldry.datasets import make_swiss_roll
+from manifoldry.distributed.components import DistributedComponents
 from manifoldry.eigen import ComponentSolver
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
-from manifoldry.neighbors import distributed_paths
+from manifoldry.neighbors import distributed_join, distributed_paths
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
+from manifoldry.neighbors.distributed_join import joined
 from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_edges
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.spectral.distributed_isomap import Drawn, fit_graph
@@ -215,6 +217,40 @@ def test_few_rows_are_all_landmarks():
     )
 
 
+CLUSTERS = np.concatenate([ROLL[:200], ROLL[:30] + 40, ROLL[:50] - [60, 0, 0], ROLL[:25] + 90])
+
+
+@pytest.mark.parametrize("bounds", [[0, 305], [0, 215, 215, 260, 305]])
+def test_components_are_joined_by_the_shortest_edges(bounds):
+    graph = NeighborGraph.build(CLUSTERS, n_neighbors=5)
+    parts = in_parts(graph, CLUSTERS, bounds, np.random.default_rng(0).permutation(305))
+    rows = np.concatenate(dask.compute(*parts.order.rows))
+    components = DistributedComponents.of(symmetric_edges(parts))
+    assert components.count == graph.components()[0] == 4
+    whole = sparse.vstack(dask.compute(*joined(parts, components).edges))
+    with pytest.warns(DisconnectedGraphWarning):
+        expected = JOIN.connect(graph).matrix()
+    expected = expected.maximum(expected.T)[rows][:, rows]
+    assert abs(whole.maximum(whole.T) - expected).max() < 1e-12
+
+
+def test_map_of_joined_components_is_that_in_memory():
+    model = Isomap(n_neighbors=5, n_landmarks=305)
+    with pytest.warns(DisconnectedGraphWarning, match="they were joined"):
+        model.fit(da.from_array(CLUSTERS, chunks=(80, 3)))
+    with pytest.warns(DisconnectedGraphWarning, match="they were joined"):
+        expected = Isomap(n_neighbors=5).fit(CLUSTERS)
+    assert model.fitted_on_.startswith("all 305 rows, whose 4 connected components were joined, by")
+    scale = np.abs(expected.embedding_).max()
+    np.testing.assert_allclose(model.embedding_, expected.embedding_, atol=1e-9 * scale)
+
+
+def test_too_many_rows_to_join(monkeypatch):
+    monkeypatch.setattr(distributed_join, "MOST_OUTSIDE", 104)
+    with pytest.raises(DisconnectedGraphError, match="disconnected='largest'"):
+        Isomap(n_neighbors=5).fit(da.from_array(CLUSTERS, chunks=(80, 3)))
+
+
 def test_the_largest_component_is_embedded():
     X = np.concatenate([ROLL[:90], ROLL[:300] + 1000.0])
     model = Isomap(n_neighbors=5, n_landmarks=40, disconnected="largest")
@@ -223,6 +259,7 @@ def test_the_largest_component_is_embedded():
     ):
         model.fit(da.from_array(X, chunks=(100, 3)))
     Y = model.embedding_.compute()
+    assert model.fitted_on_.startswith("the 300 rows of the largest connected component, by")
     assert np.isnan(Y[:90]).all()
     expected = of_graph(NeighborGraph.build(X[90:], n_neighbors=5), X[90:], model.landmarks_ - 90)
     np.testing.assert_allclose(Y[90:], expected.embedding_, atol=1e-8)

@@ -27,6 +27,7 @@ from manifoldry.extension.base import Nystrom
 from manifoldry.extension.from_distances import gower_kernel
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
+from manifoldry.neighbors.distributed_join import can_join, joined
 from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_edges
 from manifoldry.neighbors.geodesics import SampledGeodesics, precision_of
 from manifoldry.neighbors.graph import NeighborGraph
@@ -89,7 +90,7 @@ def fit_graph(
 ) -> DistributedFit:
     """Fit Isomap to the rows of a distributed graph, with given landmarks."""
     verbose = current_options().verbose
-    landmarks, D = _distances(graph, drawn.landmarks, n_components, policy, verbose)
+    landmarks, D, which = _distances(graph, drawn.landmarks, n_components, policy, verbose)
     model = clone(estimator).set_output(transform="default")
     posing = _Posing.of(model, n_components, landmarks, graph, drawn)
     [fitted] = persist([delayed(with_warnings)(posing, kept_rows(graph, D, drawn.kept))])
@@ -105,7 +106,7 @@ def fit_graph(
         "neighbor_search_": graph.search,
         "placement_error_": error,
     }
-    text = _fitted_on(estimator, graph, len(landmarks), len(found.rows), error)
+    text = _fitted_on(estimator, graph, which, len(landmarks), len(found.rows), error)
     return DistributedFit(found.model, embedding, text, attributes)
 
 
@@ -115,13 +116,19 @@ def _distances(
     n_components: int,
     policy: DisconnectedPolicy,
     verbose: bool,
-) -> tuple[IntArray, list[Any]]:
-    """The landmarks in the largest connected component, and distances of all rows to them."""
+) -> tuple[IntArray, list[Any], str]:
+    """The landmarks that are connected, distances of all rows to them, and which rows these are."""
     order, edges = graph.order, symmetric_edges(graph)
+    which = f"all {order.n_samples} rows"
     components = DistributedComponents.of(edges)
-    if components.count > 1:
+    if components.count > 1 and policy.choice == "join" and can_join(components, order.n_samples):
+        edges = symmetric_edges(joined(graph, components))
+        policy.say_joined(components.sizes, components.count)
+        which += f", whose {components.count} connected components were joined"
+    elif components.count > 1:
         policy.check_largest(components.sizes, components.count)
         landmarks = _inside(components, order, landmarks)
+        which = f"the {components.sizes[0]} rows of the largest connected component"
     if len(landmarks) <= n_components:
         raise ValueError(
             f"only {len(landmarks)} random landmarks are in the largest connected component, of "
@@ -131,7 +138,8 @@ def _distances(
     unit = power_of_two_scale(np.array(compute([longest], "longest edge")))
     paths = DistributedPaths.of(edges, order.bounds)
     stored = precision_of(order.n_samples * len(landmarks), unit)
-    return landmarks, paths.lengths_from(order.positions(landmarks), stored, verbose=verbose)
+    D = paths.lengths_from(order.positions(landmarks), stored, verbose=verbose)
+    return landmarks, D, which
 
 
 def _inside(components: DistributedComponents, order: RowOrder, landmarks: IntArray) -> IntArray:
@@ -230,15 +238,20 @@ def _error(fitted: tuple[_Fitted, Any], checked: KeptRows) -> float:
 
 
 def _fitted_on(
-    estimator: Isomap, graph: DistributedGraph, landmarks: int, kept: int, error: float
+    estimator: Isomap,
+    graph: DistributedGraph,
+    which: str,
+    landmarks: int,
+    kept: int,
+    error: float,
 ) -> str:
     """What was computed of all rows, and what of a sample."""
-    n = graph.order.n_samples
     recall = "exact" if graph.recall == 1 else f"recall {graph.recall:.3f} on a sample"
-    placing = "" if kept == n else f", with an error of {100 * error:.2g} % of the size of the map"
+    all_kept = kept == graph.order.n_samples
+    placing = "" if all_kept else f", with an error of {100 * error:.2g} % of the size of the map"
     unsearched = "; short circuits were not searched for"
     return (
-        f"all {n} rows, by shortest paths along their neighbor graph ({recall}) to {landmarks} "
-        f"random landmarks; {kept} rows place new ones{placing}"
+        f"{which}, by shortest paths along their neighbor graph ({recall}) to {landmarks} random "
+        f"landmarks; {kept} rows place new ones{placing}"
         + (unsearched if estimator.short_circuits == "warn" else "")
     )
