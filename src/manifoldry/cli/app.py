@@ -31,7 +31,7 @@ def _start(
 
 
 @app.command()
-@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.WORKERS_OF_FIT, opt.PRINTING)
 def embed(
     ctx: typer.Context,
     data: opt.Data,
@@ -44,15 +44,19 @@ def embed(
     verdict: opt.Verdict = True,
 ) -> None:
     """Make a map of the data: coordinates, picture, verdict and a reusable model."""
-    from manifoldry.cli.embedding import embed_file
     from manifoldry.cli.methods import only_method
+    from manifoldry.cli.workers import on_workers
 
     ctx.params["method"] = only_method(method)
+    if on_workers(ctx.params):
+        from manifoldry.cli.cluster import embed_parts as embed_file
+    else:
+        from manifoldry.cli.embedding import embed_file
     embed_file(ctx, data)
 
 
 @app.command()
-@with_options(opt.PRINTING)
+@with_options(opt.WORKERS, opt.PRINTING)
 def transform(
     ctx: typer.Context,
     model: opt.ModelFile,
@@ -68,13 +72,17 @@ def transform(
     run: opt.RunFile = None,
 ) -> None:
     """Give new data coordinates on the map of a model, without changing the map."""
-    from manifoldry.cli.positions import transform_file
+    from manifoldry.cli.workers import on_workers
 
+    if on_workers(ctx.params):
+        from manifoldry.cli.cluster_positions import transform_parts as transform_file
+    else:
+        from manifoldry.cli.positions import transform_file
     transform_file(ctx, model, data)
 
 
 @app.command()
-@with_options(opt.PRINTING)
+@with_options(opt.WORKERS, opt.PRINTING)
 def inverse(
     ctx: typer.Context,
     model: opt.ModelFile,
@@ -88,8 +96,12 @@ def inverse(
     run: opt.RunFile = None,
 ) -> None:
     """Turn positions on the map of a model back into data."""
-    from manifoldry.cli.positions import invert_file
+    from manifoldry.cli.workers import on_workers
 
+    if on_workers(ctx.params):
+        from manifoldry.cli.cluster_positions import invert_parts as invert_file
+    else:
+        from manifoldry.cli.positions import invert_file
     invert_file(ctx, model, map_file)
 
 
@@ -151,7 +163,7 @@ def explore_command(
 
 
 @app.command("assess")
-@with_options(opt.COLUMNS, opt.MAPS, opt.PREPROCESSING, opt.PRINTING)
+@with_options(opt.COLUMNS, opt.MAPS, opt.PREPROCESSING, opt.WORKERS, opt.PRINTING)
 def assess_command(
     ctx: typer.Context,
     data: opt.Data,
@@ -164,17 +176,25 @@ def assess_command(
     run: opt.RunFile = None,
 ) -> None:
     """Say how far a map of any origin can be trusted, given its data."""
-    from manifoldry.cli.evaluation import assess_file
+    from manifoldry.cli.workers import on_workers
 
+    if on_workers(ctx.params):
+        from manifoldry.cli.cluster_evaluation import assess_parts as assess_file
+    else:
+        from manifoldry.cli.evaluation import assess_file
     assess_file(ctx, data, map_file)
 
 
 @app.command()
-@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.PRINTING)
+@with_options(opt.COLUMNS, opt.PREPROCESSING, opt.RUNNING, opt.WORKERS, opt.PRINTING)
 def dimension(ctx: typer.Context, data: opt.Data) -> None:
     """Estimate how many dimensions the data have, and say why estimates differ."""
-    from manifoldry.cli.evaluation import report_dimension
+    from manifoldry.cli.workers import on_workers
 
+    if on_workers(ctx.params):
+        from manifoldry.cli.cluster_evaluation import dimension_of_parts as report_dimension
+    else:
+        from manifoldry.cli.evaluation import report_dimension
     report_dimension(ctx, data)
 
 

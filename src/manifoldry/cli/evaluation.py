@@ -45,7 +45,7 @@ def compare_methods(ctx: typer.Context, data: Path) -> None:
         if len(embeddings) < len(names) + len(maps):
             raise UsageError("methods and files of maps must have different names to be compared")
         if maps:
-            note_preprocessing(maps, read, params, console)
+            note_preprocessing(maps, read.scaled, params, console)
         metric = params["metric"] or common_metric(estimators, console.note)
         labels = class_labels(read.table, console.note)
         sample = assessed_rows(read.table.n, console.note)
@@ -68,7 +68,7 @@ def assess_file(ctx: typer.Context, data: Path, map_file: Path) -> None:
         check_output(ctx.params, data, TABLE_FORMATS)
         read = read_prepared(data, ctx.params, console)
         embedding = read_map(map_file, read.table, ctx.params, console)
-        note_preprocessing([map_file], read, ctx.params, console)
+        note_preprocessing([map_file], read.scaled, ctx.params, console)
         labels = class_labels(read.table, console.note)
         sample = assessed_rows(read.table.n, console.note)
         with console.working("assessing the map"):

@@ -66,7 +66,7 @@ def column_choice(params: Mapping[str, Any], features: Sequence[str] | None = No
     )
 
 
-def _declares_pairs(params: Mapping[str, Any]) -> bool:
+def declares_pairs(params: Mapping[str, Any]) -> bool:
     """Whether the data are said to be distances or weights of pairs."""
     settings = (setting.replace(" ", "") for setting in params.get("settings") or ())
     of_methods = {setting.rpartition(".")[2] for setting in settings}
@@ -76,7 +76,7 @@ def _declares_pairs(params: Mapping[str, Any]) -> bool:
 
 def _declares_graph(params: Mapping[str, Any]) -> bool:
     """Whether a method is told that its input has values of pairs; other steps are refused."""
-    declared = _declares_pairs(params)
+    declared = declares_pairs(params)
     steps = [f"--{name}" for name in ("impute", "log1p", "scale", "pca") if params.get(name)]
     if declared and steps:
         raise UsageError(f"{', '.join(steps)} cannot be applied to distances or weights of pairs")
@@ -104,7 +104,7 @@ class PreparedData(NamedTuple):
 def read_prepared(path: Path, params: Mapping[str, Any], console: Console) -> PreparedData:
     """The data of a file after the steps that the parameters of a command ask for."""
     table = read_input(path, params, console, missing=params["impute"] is not None)
-    are_pairs = table.is_graph or _declares_pairs(params)
+    are_pairs = table.is_graph or declares_pairs(params)
     names = None if are_pairs else table.names
     asked = Preprocessing.of(params)
     steps = asked.decided(table.X, names, console.note)
@@ -124,7 +124,7 @@ def check_output(params: Mapping[str, Any], data: Path, formats: Sequence[str]) 
         raise UsageError(f"there is no folder {path.parent}; make it, or name another")
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"the folder {path.parent.resolve()} is not writable; name another")
-    if path.suffix.lower() in ANNOTATED_FORMATS:
+    if path.suffix.lower() in ANNOTATED_FORMATS and set(ANNOTATED_FORMATS) <= set(formats):
         optional_module("anndata", "anndata", f"writing {path.suffix.lower()}")
     if path.exists() and data.exists() and path.samefile(data):
         raise UsageError(f"{path} is the input; name another output")

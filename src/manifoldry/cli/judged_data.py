@@ -7,25 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from manifoldry.cli.console import Console
-from manifoldry.cli.inputs import PreparedData
 from manifoldry.cli.run_file import run_of_output
 
 
 def note_preprocessing(
-    maps: list[Path], data: PreparedData, params: Mapping[str, Any], console: Console
+    maps: list[Path], scaled: bool, params: Mapping[str, Any], console: Console
 ) -> None:
     """Say by which data maps are judged, and warn if `embed` made one of them of others.
 
     A map that `embed` has written has a run file beside it, which has its options.
     """
-    here = _options({**params, "scale": data.scaled})
+    here = _options({**params, "scale": scaled})
     named = "the map is" if len(maps) == 1 else "maps are"
     console.note(f"{named} judged by the data {_after(here)}")
     for path in maps:
         run, options = run_of_output(path, "embed")
         if run is None or (there := _options(options)) == here:
             continue
-        wanted = there if options.get("scale") or not data.scaled else [*there, "--no-scale"]
+        wanted = there if options.get("scale") or not scaled else [*there, "--no-scale"]
         remedy = f"pass {' '.join(wanted)}" if wanted else f"leave out {' '.join(here)}"
         console.show_warning(
             f"{path} is a map of the data {_after(there)}, as {run.name} says, but is judged by "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def read_map(path: Path, table: Table, params: Mapping[str, Any], console: Conso
             f"{path} has {found.n} rows, but the data have {table.n}; a map needs one row for each"
         )
     if found.names is not None:
-        names = named or _coordinates(path, found.names, table)
+        names = named or map_coordinates(path, found.names, table.labels)
         found = with_columns(found, names)
         listed = ", ".join(map(repr, names)) if len(names) < 5 else f"{names[0]!r} to {names[-1]!r}"
         console.note(f"{path}: the coordinates are {listed}")
@@ -68,7 +68,7 @@ def with_columns(table: Table, names: Sequence[str]) -> Table:
     return replace(table, X=X[:, [places[name] for name in names]], names=tuple(names))
 
 
-def _coordinates(path: Path, names: Sequence[str], table: Table) -> list[str]:
+def map_coordinates(path: Path, names: Sequence[str], labels: Iterable[str]) -> list[str]:
     """The columns that `write_map` would write, or all that are no labels of the data."""
     maps = []
     for method in (*(method.key for method in METHODS), "embedding"):
@@ -83,7 +83,7 @@ def _coordinates(path: Path, names: Sequence[str], table: Table) -> list[str]:
         )
     if maps:
         return maps[0]
-    others = {_COMPUTED, *table.labels}
+    others = {_COMPUTED, *labels}
     found = [name for name in names if without_apostrophe(name) not in others]
     if not found:
         raise DataFileError(

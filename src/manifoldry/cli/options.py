@@ -11,7 +11,7 @@ import typer
 from manifoldry.methods.catalog import USUAL_METHODS
 
 _COLUMNS, _BEFORE, _METHOD = "Columns", "Before the method", "Method"
-_RUNNING, _OUTPUT = "Running", "Output"
+_RUNNING, _OUTPUT, _WORKERS = "Running", "Output", "Workers"
 _SEVERAL = "divided by commas; a name with a comma is quoted as in CSV"
 
 
@@ -212,6 +212,37 @@ DeviceName = Annotated[
         help="Where to compute: cuda for a GPU, cuda:1 for the second one, cpu; by default cpu.",
     ),
 ]  # fmt: skip
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler", metavar="ADDRESS", show_default=False, rich_help_panel=_WORKERS,
+        help="Compute on the workers of a Dask scheduler, such as tcp://host:8786; data are Zarr "
+        "or Parquet that workers read.",
+    ),
+]  # fmt: skip
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, show_default=False, rich_help_panel=_WORKERS,
+        help="Compute on this number of Dask workers, which are started on this machine.",
+    ),
+]  # fmt: skip
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", show_default=False, rich_help_panel=_WORKERS,
+        help="Memory of each of the workers, such as 2GiB; by default a share of that of the "
+        "machine.",
+    ),
+]  # fmt: skip
+Landmarks = Annotated[
+    int | None,
+    typer.Option(
+        "--landmarks", min=10, show_default=False, rich_help_panel=_WORKERS,
+        help="Number of random rows that are fitted; the others are placed. By default the method "
+        "decides.",
+    ),
+]  # fmt: skip
 RunFile = Annotated[
     Path | None,
     typer.Option(
@@ -319,5 +350,8 @@ PREPROCESSING_OF_REPORT = {**PREPROCESSING, "impute": (ImputeOption, Impute.MEDI
 MAPS = {"map_columns": (MapColumns, None), "in_order": (InOrder, False)}
 RUNNING = {"seed": (Seed, 0), "jobs": (Jobs, None), "device": (DeviceName, None),
            "run": (RunFile, None)}  # fmt: skip
+WORKERS = {"scheduler": (Scheduler, None), "workers": (Workers, None),
+           "memory_limit": (MemoryLimit, None)}  # fmt: skip
+WORKERS_OF_FIT = {**WORKERS, "landmarks": (Landmarks, None)}
 ANSWER = {"json": (Json, False), "traceback": (Traceback, False)}
 PRINTING = {"quiet": (Quiet, False), **ANSWER}

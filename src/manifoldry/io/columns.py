@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,15 @@ _LABEL_NAMES = {"label", "labels", "class", "classes", "target", "y", "species",
                 "category", "group", "type", "cell_type", "celltype"}  # fmt: skip
 _FEW_TEXTS = 0.1  # fraction of texts up to which a column is one of numbers with faults
 _MAX_CLASSES = 200  # a text column of more distinct values is no label
+
+
+class DividedColumns(NamedTuple):
+    """Names of columns by what they are, and what a reader should know about it."""
+
+    features: list[str]
+    row_names: str | None
+    labels: list[str]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -79,8 +88,34 @@ class ColumnChoice:
             The features as numbers, the row names and the labels, with notes on what was
             recognized or left out.
         """
-        present = unique_names(table.column_names)
-        columns = {n: _plain(c) for n, c in zip(present, table.columns, strict=True)}
+        columns = _by_name(table)
+        features, row_names, labels, notes = self.divide(table, file)
+        X = np.column_stack([_numbers(name, columns[name], file) for name in features])
+        return Table(
+            X,
+            tuple(features),
+            None if row_names is None else _texts(columns[row_names]),
+            {name: _values(columns[name]) for name in labels},
+            tuple(notes),
+        )
+
+    def divide(self, table: pa.Table, file: str) -> DividedColumns:
+        """Say which columns of an Arrow table are what.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            The columns.
+        file : str
+            Name of the file, for messages.
+
+        Returns
+        -------
+        DividedColumns
+            Names of the features, of the column of row names, and of the labels, and notes.
+        """
+        columns = _by_name(table)
+        present = list(columns)
         named = (*(self.features or ()), *self.labels, *self.drop, *_given(self.id))
         self.require_names(named, present, file)
         left = [name for name in present if name not in self.drop]
@@ -102,14 +137,7 @@ class ColumnChoice:
             notes.append(f"column {row_names!r} names the rows")
         if labels and not self.labels:
             notes.append(f"taken as labels, not as features: {_listed(labels)}")
-        X = np.column_stack([_numbers(name, columns[name], file) for name in features])
-        return Table(
-            X,
-            tuple(features),
-            None if row_names is None else _texts(columns[row_names]),
-            {name: _values(columns[name]) for name in labels},
-            tuple(notes),
-        )
+        return DividedColumns(features, row_names, labels, notes)
 
     def apply_to_array(self, table: Table, file: str) -> Table:
         """Choose among the columns of an array, which have names or none.
@@ -164,6 +192,12 @@ class ColumnChoice:
                 known_names = f"it has {_listed(present)}" if present else "it has no names"
                 hint = f"did you mean {close[0]!r}?" if close else known_names
                 raise DataFileError(f"{file} has no column {name!r}; {hint}")
+
+
+def _by_name(table: pa.Table) -> dict[str, Any]:
+    """The columns, by names that differ."""
+    present = unique_names(table.column_names)
+    return {n: _plain(c) for n, c in zip(present, table.columns, strict=True)}
 
 
 def _plain(column: Any) -> Any:

@@ -118,7 +118,7 @@ def _read(
         return read_annotated(file, choice, key)
     if suffix in _ARRAYS:
         return choice.apply_to_array(_ARRAYS[suffix](file), str(path))
-    if file.is_dir():
+    if file.is_dir() and suffix not in _ARROW:  # Dask writes Parquet as a folder
         return choice.apply_to_array(read_image_folder(file), str(path))
     if suffix in _ARROW:
         return choice.apply(read_arrow(file), str(path))

@@ -90,7 +90,7 @@ class Preprocessing:
         steps = []
         for name, step in self._steps(X, note):
             if name == "log1p":
-                _check_above_minus_one(X)
+                check_above_minus_one(X)
             X = step.fit_transform(X)
             steps.append((name, step))
         return steps, X
@@ -119,7 +119,8 @@ class Preprocessing:
         return steps
 
 
-def _check_above_minus_one(X: Any) -> None:
+def check_above_minus_one(X: Any) -> None:
+    """Raise ValueError for values that have no log(1 + x)."""
     values = X.data if sparse.issparse(X) else X
     lowest = float(np.nanmin(values)) if values.size else 0.0
     if lowest <= -1:

@@ -149,10 +149,19 @@ def _labels_of_samples(labels: Any, data: Rows, samples: DisjointSamples) -> lis
     """The labels of each sample, as numbers; None without labels."""
     if labels is None:
         return [None] * len(samples.groups)
-    if hasattr(labels, "__dask_graph__"):
-        [labels] = compute([labels], "reading labels")
-    codes = label_codes(labels, data.n_samples)
-    return [codes[rows] for rows in samples.groups]
+    if not hasattr(labels, "__dask_graph__"):
+        codes = label_codes(labels, data.n_samples)
+        return [codes[rows] for rows in samples.groups]
+    if hasattr(labels, "to_dask_array"):
+        labels = labels.to_dask_array(lengths=True)
+    if labels.shape != (data.n_samples,):
+        raise ValueError(f"labels has shape {labels.shape}, expected ({data.n_samples},)")
+    drawn = np.concatenate(samples.groups)
+    order = np.argsort(drawn)
+    [values] = compute([labels[drawn[order]]], "reading labels of samples")
+    codes = np.empty(len(drawn), dtype=np.intp)
+    codes[order] = label_codes(values, len(drawn))
+    return list(codes.reshape(len(samples.groups), -1))
 
 
 def _assess_samples(
