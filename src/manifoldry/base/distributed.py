@@ -29,6 +29,7 @@ from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import broadcast, compute, delayed, tasks_of_fit
 from manifoldry.exceptions import discarding_counts, warn
+from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray
 
@@ -68,6 +69,8 @@ def fit_collection(estimator: Any, X: Any) -> Any:
     """
     _check_can_fit(estimator)
     with tasks_of_fit():
+        if isinstance(X, DistributedGraph):
+            return _set_fitted(estimator, X.names, _fit_to_graph(estimator, X))
         rows = Rows.read(X)
         fit_all = getattr(estimator, "_fit_all_rows", None)
         if current_options().refine:
@@ -76,8 +79,18 @@ def fit_collection(estimator: Any, X: Any) -> Any:
             found = fit_to_landmarks(estimator, rows)
         else:
             found = fit_all(rows)
-    _set_fitted(estimator, rows, found)
-    return estimator
+    return _set_fitted(estimator, rows.names, found)
+
+
+def _fit_to_graph(estimator: Any, graph: DistributedGraph) -> DistributedFit:
+    """Fit all rows of a neighbor graph."""
+    fit = getattr(estimator, "_fit_all_rows", None)
+    if fit is None or not getattr(estimator, "_accepts_distributed_graphs", False):
+        raise TypeError(
+            f"{type(estimator).__name__}.fit takes data, not a DistributedGraph; pass the data"
+        )
+    found: DistributedFit = fit(graph)
+    return found
 
 
 def _check_can_fit(estimator: Any) -> None:
@@ -180,9 +193,7 @@ def mapped(model: Any, method: str, rows: Rows, **options: Any) -> Any:
     """
     model = _snapshot(model)
     width = _width(model, method)
-    dtype = {"novelty": np.float64, "score_samples": np.float64, "predict": np.intp}.get(
-        method, rows.dtype
-    )
+    dtype = _dtype(model, method, rows)
     distance = bool(options.get("return_distance", False))
     columns = None if width is None else width + distance
     call = partial(
@@ -204,6 +215,13 @@ def _width(model: Any, method: str) -> int | None:
     if method == "transform":
         return len(model.get_feature_names_out())
     return int(model.n_features_in_) if method == "inverse_transform" else None
+
+
+def _dtype(model: Any, method: str, rows: Rows) -> Any:
+    """Type of the values of a method's result."""
+    if method == "predict":
+        return model.labels_.dtype if hasattr(model, "labels_") else np.intp
+    return np.float64 if method in ("novelty", "score_samples") else rows.dtype
 
 
 def map_collection(estimator: Any, method: str, X: Any, **options: Any) -> Any:
@@ -325,34 +343,45 @@ def _delete_fitted(estimator: Any) -> None:
         delattr(estimator, name)
 
 
-def _set_fitted(estimator: Any, rows: Rows, found: DistributedFit) -> None:
-    """Replace the fitted attributes of an estimator."""
+def _set_fitted(estimator: Any, names: Array | None, found: DistributedFit) -> Any:
+    """Replace the fitted attributes of an estimator, and return it."""
     _delete_fitted(estimator)
-    n_landmarks = len(getattr(found.model, "embedding_", ()))
-    fitted = {
-        name: value
-        for name, value in vars(found.model).items()
-        if name.endswith("_") and name[0] != "_" and _describes_the_whole(value, n_landmarks)
-    }
-    fitted |= found.attributes
+    fitted = _whole_attributes(found.model) | found.attributes
     fitted |= {
-        "n_features_in_": rows.n_features,
+        "n_features_in_": found.model.n_features_in_,
         "landmark_model_": found.model,
         "fitted_on_": found.fitted_on,
     }
     if found.embedding is not None:
         fitted["embedding_"] = found.embedding
-    if rows.names is not None:
-        fitted["feature_names_in_"] = rows.names
+    if names is not None:
+        fitted["feature_names_in_"] = names
     vars(estimator).update(fitted)
+    if hasattr(estimator, "_fitted_names"):  # what `pose` replaces
+        vars(estimator)["_fitted_names"] = frozenset(fitted)
+    return estimator
+
+
+def _whole_attributes(model: Any) -> dict[str, Any]:
+    """The fitted attributes of a model of landmarks that say something about all rows."""
+    # A wrapper has those of the estimator inside it, too. Properties are not set.
+    names = [name for name in dir(model) if name.endswith("_") and name[0] != "_"]
+    names = [name for name in names if not hasattr(type(model), name) and hasattr(model, name)]
+    values: dict[str, Any] = {name: getattr(model, name) for name in names}
+    n_landmarks = len(values.get("embedding_", ()))
+    return {
+        name: value for name, value in values.items() if _describes_the_whole(value, n_landmarks)
+    }
 
 
 def _describes_the_whole(value: Any, n_landmarks: int) -> bool:
-    """Whether a fitted attribute is a number, a text, or an array without a value per landmark.
+    """Whether a fitted attribute is a number, a text, or values that are not of single landmarks.
 
     Whole numbers in arrays are rows or labels of landmarks.
     """
     if isinstance(value, np.ndarray):
         per_row = value.ndim == 0 or len(value) in (0, n_landmarks)
-        return value.dtype.kind == "f" and not per_row
-    return isinstance(value, bool | int | float | str | np.generic)
+        return value.dtype.kind in "fV" and not per_row
+    if isinstance(value, list):
+        return all(isinstance(each, str) for each in value) and len(value) != n_landmarks
+    return value is None or isinstance(value, bool | int | float | str | np.generic)

@@ -344,6 +344,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         error = np.abs(self.extension_.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
 
+    @on_its_device
     def unpredictability(self) -> Array:
         """Return for each coordinate the fraction that the preceding coordinates cannot predict.
 
@@ -441,7 +442,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.embedding_.shape[1])
+        # A loaded model of distributed data has no embedding of all rows.
+        return int(vars(self).get("landmark_model_", self).embedding_.shape[1])
 
     def __sklearn_is_fitted__(self) -> bool:
         # A fit that fails may leave other attributes.

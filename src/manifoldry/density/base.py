@@ -110,4 +110,4 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return float(-self.n_features_in_ * np.log(self._frame.unit))
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_mixture")
+        return hasattr(self, "_mixture") or hasattr(self, "landmark_model_")

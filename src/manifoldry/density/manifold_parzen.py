@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.docs import shared_docs
+from manifoldry.base.resources import on_its_device
 from manifoldry.density.base import DensityEstimator
 from manifoldry.density.leave_one_out import DensityTrial, WeightedPoints, candidate_noises, search
 from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, WindowMixture
@@ -124,6 +125,10 @@ class ManifoldParzen(DensityEstimator):
         self.device = device
         self.options = options
 
+    # Rows of distributed data that are fitted: a search compares all their pairs.
+    _landmarks = 5000
+
+    @on_its_device
     def sample(
         self,
         n_samples: int = 1,

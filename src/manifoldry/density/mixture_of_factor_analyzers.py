@@ -184,6 +184,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 ConvergenceWarning,
             )
 
+    @on_its_device
     def bic(self, X: Any) -> float:
         """Compute the Bayesian information criterion, to choose `n_components` and `n_factors`.
 
@@ -314,6 +315,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         labels, Z = self.local_coordinates(X)
         return self.inverse_transform(Z, labels)
 
+    @on_its_device
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None
     ) -> tuple[Array, IntArray]:

@@ -30,6 +30,7 @@ from manifoldry.io.model_values import (
     UnsavableError,
 )
 from manifoldry.util.estimate import Estimate
+from manifoldry.util.saved import lasting_state
 from manifoldry.util.typing import Array
 
 
@@ -170,7 +171,7 @@ class Encoder:
 def _state(value: Any) -> dict[str, Any]:
     """The attributes to save."""
     if isinstance(value, BaseEstimator):
-        return dict(BaseEstimator.__getstate__(value))
+        return lasting_state(value)
     state = value.__getstate__() or {}
     return {name: each for name, each in state.items() if is_saved(type(value), name)}
 

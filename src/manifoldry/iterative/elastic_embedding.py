@@ -202,6 +202,9 @@ class ElasticEmbedding(NeighborEmbedder):
         self.n_jobs = n_jobs
         self.device = device
 
+    # Rows of distributed data that are fitted: they take about ten seconds.
+    _landmarks = 2000
+
     _named_extensions = ("kernel", "normalized")
     _named_inverses = ("regression", "elastic")
     _n_starts = 3

@@ -9,6 +9,7 @@ import numpy as np
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input, Points, RowMatcher
+from manifoldry.base.resources import on_its_device
 from manifoldry.device import Device
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.kernel_regression import KernelRegressionMap
@@ -199,6 +200,9 @@ class UKR(IterativeEmbedder):
         self.n_jobs = n_jobs
         self.device = device
 
+    # Rows of distributed data that are fitted: they take about fifteen seconds.
+    _landmarks = 2000
+
     _named_inverses = ("kernel_regression", "regression")
     _remedy = "pass a smaller n_components"
     # Smaller tolerances lower the error but not the quality: see docs/concepts/optimizers.md.
@@ -331,6 +335,7 @@ class UKR(IterativeEmbedder):
         Y = self.embedding_.astype(np.float64)
         return KernelRegressionMap(Y, posed.regression.X, self.kernel)
 
+    @on_its_device
     def jacobian(self, X: Any) -> Array:
         """Return the derivatives of `inverse_transform` with respect to the coordinates.
 

@@ -328,6 +328,7 @@ class NonRedundant(
         """
         return self.fit(X).embedding_.copy()
 
+    @on_its_device
     @shared_docs
     def transform(self, X: Any, *, return_distance: bool = False) -> Array | tuple[Array, Array]:
         """Embed new points, each independently; training rows get their training coordinates.
@@ -345,6 +346,7 @@ class NonRedundant(
         check_is_fitted(self)
         return self.estimator_.transform(X, return_distance=return_distance)
 
+    @on_its_device
     @shared_docs
     def novelty(self, X: Any) -> Array:
         """Return the distance of each row from the training data, relative to theirs.
@@ -398,6 +400,7 @@ class NonRedundant(
         """
         return np.array(self.fit(X).labels_)
 
+    @on_its_device
     @shared_docs
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
@@ -417,6 +420,7 @@ class NonRedundant(
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X, return_distance=return_distance)
 
+    @on_its_device
     def unpredictability(self) -> Array:
         """Return for each coordinate the fraction that the preceding coordinates cannot predict.
 
@@ -430,6 +434,7 @@ class NonRedundant(
         check_is_fitted(self)
         return self.estimator_.unpredictability()
 
+    @on_its_device
     def extension_error(self, X: Any) -> float:
         """Return the largest error of the out-of-sample formula on the training data `X`.
 
@@ -463,7 +468,7 @@ class NonRedundant(
         return self.n_components_
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
+        return hasattr(self, "estimator_") or "landmark_model_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -225,6 +225,9 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         self.n_jobs = n_jobs
         self.device = device
 
+    # Rows of distributed data that are fitted: they take about ten seconds.
+    _landmarks = 1000
+
     def _check_search(self) -> None:
         Callback.of(self.callback)
         EdgeConstraint.of(self.constraint)

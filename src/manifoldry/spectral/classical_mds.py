@@ -107,6 +107,9 @@ class ClassicalMDS(SpectralEmbedder):
         self.random_state = random_state
         self.device = device
 
+    # Rows of distributed data that are fitted: four matrices of all their pairs take 0.5 GB.
+    _landmarks = 4000
+
     @property
     def _input_type(self) -> type[Input]:
         given = isinstance(self.metric, str) and self.metric == "precomputed"

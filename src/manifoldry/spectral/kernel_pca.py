@@ -130,6 +130,9 @@ class KernelPCA(SpectralEmbedder):
         self.random_state = random_state
         self.device = device
 
+    # Rows of distributed data that are fitted: four matrices of all their pairs take 0.5 GB.
+    _landmarks = 4000
+
     _named_inverses = ("ridge", "fixed_point", "regression")
 
     @property

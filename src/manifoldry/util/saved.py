@@ -29,15 +29,18 @@ class SavedVersion:
 
 
 def state_with_version(estimator: BaseEstimator) -> dict[str, Any]:
-    """Return what is pickled: the version that writes it, then the attributes.
-
-    A Dask array of the embedding is not: it is on a cluster, or would bring the data along.
-    """
+    """Return what is pickled: the version that writes it, then the attributes."""
     version = SavedVersion(type(estimator).__name__, package_version())
+    return {_KEY: version} | lasting_state(estimator)
+
+
+def lasting_state(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return the attributes of an estimator that can be stored.
+
+    A Dask array of the embedding cannot: it is on a cluster, or would bring the data along.
+    """
     state = BaseEstimator.__getstate__(estimator)
-    return {_KEY: version} | {
-        name: value for name, value in state.items() if not hasattr(value, "__dask_graph__")
-    }
+    return {name: each for name, each in state.items() if not hasattr(each, "__dask_graph__")}
 
 
 def restore_state(estimator: BaseEstimator, state: dict[str, Any]) -> None:

@@ -373,7 +373,8 @@ class ConformalInverse(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.embedding_.shape[1])
+        # A loaded model of distributed data has no embedding of all rows.
+        return int(vars(self).get("landmark_model_", self).embedding_.shape[1])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "factor_")

@@ -137,6 +137,9 @@ class FromDensity(
         self.width = width
         self.random_state = random_state
 
+    # Rows of distributed data that are fitted: the embedding is fitted to ten times as many.
+    _landmarks = 1000
+
     @on_its_device
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the density to `X`, the embedding to draws from it, and embed `X`.
@@ -328,10 +331,11 @@ class FromDensity(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.embedding_.shape[1])
+        # A loaded model of distributed data has no embedding of all rows.
+        return int(vars(self).get("landmark_model_", self).embedding_.shape[1])
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
+        return hasattr(self, "estimator_") or hasattr(self, "landmark_model_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
