@@ -18,7 +18,12 @@ from manifoldry import (
 from manifoldry.affinity import Entropic
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.distributed import using_options
-from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
+from manifoldry.eigen import DistributedLobpcg
+from manifoldry.exceptions import (
+    ConvergenceWarning,
+    DisconnectedGraphError,
+    DisconnectedGraphWarning,
+)
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 
 N = 300
@@ -182,11 +187,33 @@ def test_largest_component(estimator, policy, apart):
     assert np.isfinite(fitted.transform(apart[inside] + 0.01)).all()
 
 
-@pytest.mark.parametrize("policy", ["error", "join"])
-def test_disconnected_graphs_are_refused(policy):
+def test_disconnected_graphs_are_refused():
     X = np.concatenate([np.arange(20.0), 1000 + np.arange(20.0)])[:, None]
     with pytest.raises(DisconnectedGraphError, match=r"2 connected components .of 20, 20 points"):
-        LaplacianEigenmaps(1, n_neighbors=3, disconnected=policy).fit(in_chunks(X))
+        LaplacianEigenmaps(1, n_neighbors=3, disconnected="error").fit(in_chunks(X))
+
+
+def test_joined_components(apart):
+    model = LaplacianEigenmaps(2, n_neighbors=9, affinity="binary", disconnected="join")
+    with warnings.catch_warnings(action="ignore", category=DisconnectedGraphWarning):
+        memory = clone(model).fit(apart)
+    with pytest.warns(DisconnectedGraphWarning, match="they were joined by the shortest edges"):
+        fitted = model.fit(in_chunks(apart))
+    np.testing.assert_allclose(fitted.eigenvalues_, memory.eigenvalues_, rtol=1e-9)
+    assert_same_map(fitted, memory)
+
+
+def test_too_many_points_to_join(monkeypatch, apart):
+    monkeypatch.setattr("manifoldry.neighbors.distributed_join.MOST_OUTSIDE", 50)
+    with pytest.raises(DisconnectedGraphError, match="disconnected='largest'"):
+        LaplacianEigenmaps(2, n_neighbors=9, disconnected="join").fit(in_chunks(apart))
+
+
+def test_solver_with_other_options(roll, graph):
+    solver = DistributedLobpcg(max_iter=2)
+    with pytest.warns(ConvergenceWarning, match="DistributedLobpcg"):
+        fitted = LaplacianEigenmaps(2, eigen_solver=solver).fit(in_parts(graph, roll))
+    assert "2 iterations" in fitted.solver_
 
 
 def test_weights_that_vanish_are_the_cause():
@@ -213,7 +240,7 @@ def test_a_failed_fit_leaves_the_former_one(roll):
         (LaplacianEigenmaps(metric="cosine"), "differs from metric='euclidean'"),
         (LaplacianEigenmaps(radius=1.0), "radius=1.0 is not used"),
         (LaplacianEigenmaps(normalization="none of these"), "normalization="),
-        (LaplacianEigenmaps(eigen_solver="dense"), "eigen_solver='auto'"),
+        (LaplacianEigenmaps(eigen_solver="dense"), "DistributedLobpcg, or fit a sample"),
         (DiffusionMaps(alpha=-1.0), "alpha=-1.0"),
         (DiffusionMaps(t=-1.0), "t=-1.0"),
         (DiffusionMaps(alpha=1e3), "alpha=1000.0 is too large"),

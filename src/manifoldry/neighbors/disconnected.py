@@ -166,7 +166,7 @@ class DisconnectedPolicy:
         Raises
         ------
         DisconnectedGraphError
-            If the choice is ``"error"``, or ``"join"``, which needs the graph in memory.
+            If the choice is ``"error"``, or ``"join"`` and they have not been joined.
         """
         found = _described(sizes, count, disconnection.what)
         landmarks = "fit a sample: with manifoldry.distributed.using_options(landmarks=20_000)"

@@ -18,15 +18,19 @@ from manifoldry.base.distributed import (
 )
 from manifoldry.base.dominant_points import unchecked_dominance, warn_if_dominated
 from manifoldry.base.placement import KeptRows, kept_rows, placement_error
+from manifoldry.distributed.components import DistributedComponents
+from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import broadcast, compute, delayed, persist
-from manifoldry.eigen import DistributedSpectrum, Spectra, Spectrum
+from manifoldry.eigen import DistributedLobpcg, DistributedSpectrum, Spectra, Spectrum
 from manifoldry.exceptions import DisconnectedGraphWarning, ignoring
 from manifoldry.extension.laplacian import LaplacianExtension
+from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
+from manifoldry.neighbors.distributed_join import can_join, joined
 from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
-from manifoldry.spectral.distributed_laplacian import DistributedLaplacian
+from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, check_lengths
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -86,12 +90,25 @@ def graph_of_rows(
 
 def check_solver(eigen_solver: Any) -> None:
     """Raise ValueError for a solver of problems in memory."""
-    if not (eigen_solver is None or eigen_solver == "auto"):
+    known = eigen_solver is None or isinstance(eigen_solver, DistributedLobpcg)
+    if not (known or (isinstance(eigen_solver, str) and eigen_solver == "auto")):
         raise ValueError(
-            f"eigen_solver={eigen_solver!r} solves problems in memory, but the graph of "
-            "distributed data has a solver of its own; pass eigen_solver='auto', or fit a "
-            "sample: with manifoldry.distributed.using_options(landmarks=20_000)"
+            f"eigen_solver={eigen_solver!r} solves problems in memory; for distributed data pass "
+            "'auto' or a manifoldry.eigen.DistributedLobpcg, or fit a sample: with "
+            "manifoldry.distributed.using_options(landmarks=20_000)"
         )
+
+
+def connected_parts(graph: DistributedGraph, policy: DisconnectedPolicy) -> DistributedGraph:
+    """Return the graph, with the edges that connect its components if the policy is "join"."""
+    check_lengths(graph)
+    if policy.choice != "join":
+        return graph
+    components = DistributedComponents.of(DistributedMatrix.of(graph.edges, graph.order.bounds))
+    if components.count == 1 or not can_join(components, graph.n_samples):
+        return graph
+    policy.say_joined(components.sizes, components.count)
+    return joined(graph, components)
 
 
 def truncated(graph: DistributedGraph, k: int) -> DistributedGraph:

@@ -18,8 +18,12 @@ from manifoldry.eigen.distributed import DistributedLobpcg, DistributedProblem, 
 from manifoldry.extension.laplacian import Normalization
 from manifoldry.neighbors.disconnected import GRAPH, DisconnectedPolicy, Disconnection
 from manifoldry.neighbors.distributed_graph import DistributedGraph
-from manifoldry.spectral.posed import NEGLIGIBLE, VANISHING, all_coincide_message
-from manifoldry.spectral.posed import no_neighbors_message as no_edges_message
+from manifoldry.spectral.posed import (
+    NEGLIGIBLE,
+    VANISHING,
+    all_coincide_message,
+    no_neighbors_message,
+)
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 
@@ -36,28 +40,23 @@ class DistributedLaplacian:
 
     Parameters
     ----------
-    weights : DistributedMatrix
-        The weights between the rows of the largest connected component.
-    bounds : array of shape (n_parts + 1,)
-        The first of these rows in each part, and their number.
+    problem : DistributedProblem
+        Its eigenproblem on the rows of the largest connected component, without the constant
+        solution.
     degree : list of Delayed
-        Their degrees, (rows of a part,).
+        Degrees of these rows, (rows of a part,).
     inside : list of Delayed or None
         For each part, which of its rows are in that component; None if all are.
-    normalization : {"rw", "sym", "none"}
-        Which Laplacian.
 
     See Also
     --------
     manifoldry.LaplacianEigenmaps : its eigenvectors.
-    manifoldry.eigen.DistributedProblem : what they solve.
+    manifoldry.eigen.DistributedLobpcg : computes them.
     """
 
-    weights: DistributedMatrix
-    bounds: IntArray
+    problem: DistributedProblem
     degree: list[Any]
     inside: list[Any] | None
-    normalization: Normalization
 
     @classmethod
     def of(
@@ -91,50 +90,28 @@ class DistributedLaplacian:
         bounds, degree = graph.order.bounds, persist(map(delayed(_row_sums), weights.blocks))
         largest = max(compute([delayed(_largest)(part) for part in degree], "degrees"))
         least = 0.0 if normalization == "sym" else VANISHING * largest
-        found = _components(weights, delayed(partial(_strong, least=least)), degree)
+        found = _strong_components(weights, degree, least)
         if found.count == graph.n_samples:
-            raise ValueError(no_edges_message(found.count))
-        if found.count == 1:
-            return cls(weights, bounds, degree, None, normalization)
-        cause = _cause(found, graph, zero_weight_cause)
-        policy.check_largest(found.sizes, found.count, cause)
-        weights, bounds = _restricted(weights, bounds, found.inside)
-        kept = delayed(_rows)
-        degree = persist(
-            kept(part, inside) for part, inside in zip(degree, found.inside, strict=True)
-        )
-        return cls(weights, bounds, degree, found.inside, normalization)
+            raise ValueError(no_neighbors_message(found.count))
+        inside = None
+        if found.count > 1:
+            policy.check_largest(found.sizes, found.count, _cause(found, graph, zero_weight_cause))
+            inside, kept = found.inside, delayed(_rows)
+            weights, bounds = _restricted(weights, bounds, inside)
+            degree = persist(kept(*each) for each in zip(degree, inside, strict=True))
+        problem = _problem(weights, bounds, degree, normalization, largest)
+        return cls(problem, degree, inside)
 
     @property
     def n(self) -> int:
         """Number of rows of the component."""
-        return int(self.bounds[-1])
+        return self.problem.n
 
     def volume(self) -> float:
         """Return the sum of all degrees."""
         return float(sum(compute([delayed(_sum)(part) for part in self.degree], "degrees")))
 
-    def problem(self) -> DistributedProblem:
-        """Return the eigenproblem in standard form, without its constant solution."""
-        degrees = self.weights.exchange.gathered(self.degree)
-        form = delayed(_unnormalized if self.normalization == "none" else _normalized)
-        blocks = persist(
-            form(block, known) for block, known in zip(self.weights.blocks, degrees, strict=True)
-        )
-        constant = delayed(_ones if self.normalization == "none" else _root)
-        deflate = persist(constant(part) for part in self.degree)
-        norm = 2.0
-        if self.normalization == "none":
-            norm *= max(compute([delayed(_largest)(part) for part in self.degree], "degrees"))
-        return DistributedProblem(
-            DistributedMatrix(blocks, self.weights.exchange),
-            self.bounds,
-            norm,
-            deflate,
-            self.degree if self.normalization == "rw" else None,
-        )
-
-    def solve(self, k: int, rng: np.random.Generator) -> DistributedSpectrum:
+    def solve(self, k: int, rng: np.random.Generator, eigen_solver: Any) -> DistributedSpectrum:
         """Return the k smallest eigenvalues after zero, and their eigenvectors.
 
         Parameters
@@ -143,6 +120,8 @@ class DistributedLaplacian:
             Number of eigenpairs.
         rng : numpy.random.Generator
             Source of start vectors.
+        eigen_solver : DistributedLobpcg, "auto" or None
+            The solver.
 
         Returns
         -------
@@ -154,7 +133,11 @@ class DistributedLaplacian:
                 f"n_components={k} must be less than the {self.n} points of the largest connected "
                 f"component; pass n_components={self.n - 1} or fewer, or raise n_neighbors"
             )
-        return DistributedLobpcg().solve(self.problem(), k, rng, verbose=current_options().verbose)
+        solver = DistributedLobpcg() if eigen_solver in (None, "auto") else eigen_solver
+        found: DistributedSpectrum = solver.solve(
+            self.problem, k, rng, verbose=current_options().verbose
+        )
+        return found
 
     def on_all_rows(self, parts: Sequence[Any]) -> list[Any]:
         """Return values of the rows of the component as those of all rows, NaN at the others.
@@ -182,13 +165,35 @@ def check_lengths(graph: DistributedGraph) -> None:
         raise ValueError(all_coincide_message(graph.n_samples))
 
 
-def _components(
-    matrix: DistributedMatrix, keep: Any, values: Sequence[Any]
+def _strong_components(
+    weights: DistributedMatrix, degree: Sequence[Any], least: float
 ) -> DistributedComponents:
-    """Components of the entries that `keep` leaves, given values of the rows at both ends."""
-    ends = zip(matrix.blocks, matrix.exchange.gathered(values), strict=True)
-    blocks = persist(keep(block, known) for block, known in ends)
-    return DistributedComponents.of(DistributedMatrix(blocks, matrix.exchange))
+    """Components of the weights that are not negligible, nor at most `least`."""
+    keep = delayed(partial(_strong, least=least))
+    ends = zip(weights.blocks, weights.exchange.gathered(degree), strict=True)
+    blocks = persist(keep(block, degrees) for block, degrees in ends)
+    return DistributedComponents.of(DistributedMatrix(blocks, weights.exchange))
+
+
+def _problem(
+    weights: DistributedMatrix,
+    bounds: IntArray,
+    degree: list[Any],
+    normalization: Normalization,
+    largest_degree: float,
+) -> DistributedProblem:
+    """The eigenproblem in standard form, without its constant solution."""
+    plain = normalization == "none"
+    form, constant = delayed(_unnormalized if plain else _normalized), _ones if plain else _root
+    ends = zip(weights.blocks, weights.exchange.gathered(degree), strict=True)
+    blocks = persist(form(block, degrees) for block, degrees in ends)
+    return DistributedProblem(
+        DistributedMatrix(blocks, weights.exchange),
+        bounds,
+        2 * largest_degree if plain else 2.0,
+        deflate=persist(map(delayed(constant), degree)),
+        mass=degree if normalization == "rw" else None,
+    )
 
 
 def _cause(

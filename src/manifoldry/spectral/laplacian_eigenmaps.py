@@ -40,13 +40,13 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.distributed_eigenmaps import (
     CoordinateScale,
     check_solver,
+    connected_parts,
     fit_from_spectrum,
     graph_of_rows,
 )
 from manifoldry.spectral.distributed_laplacian import (
     DistributedLaplacian,
     WeightsInParts,
-    check_lengths,
 )
 from manifoldry.spectral.on_device import device_with_edges, sparse_laplacian
 from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_components
@@ -230,20 +230,20 @@ class LaplacianEigenmaps(SpectralEmbedder):
             return fit_to_landmarks(self, rows)
         check_option("normalization", self.normalization, ("rw", "sym", "none"))
         check_solver(self.eigen_solver)
-        n_components = self._resolve_n_components(rows)
-        policy, default = self._policy(), self._default_neighbors(rows.n_samples)
-        graph = graph_of_rows(self, rows, default)
-        check_lengths(graph)
+        n_components, policy = self._resolve_n_components(rows), self._policy()
+        graph = connected_parts(
+            graph_of_rows(self, rows, self._default_neighbors(rows.n_samples)), policy
+        )
         affinity = self._affinity_of(sampled_graph(graph))
-        weights = self._weights_in_parts(affinity, graph)
+        W, attributes = self._weights_in_parts(affinity, graph)
         local = isinstance(affinity, SelfTuning | Entropic)
         cause = LOCAL_WIDTH if local else VANISHING_WEIGHTS
-        laplacian = DistributedLaplacian.of(
-            weights.matrix, graph, self.normalization, policy, cause
-        )
-        spectrum = laplacian.solve(n_components, as_generator(self.random_state, unset=0))
+        laplacian = DistributedLaplacian.of(W, graph, self.normalization, policy, cause)
+        del W  # workers need not keep it
+        rng = as_generator(self.random_state, unset=0)
+        spectrum = laplacian.solve(n_components, rng, self.eigen_solver)
         scale = self._coordinate_scale(spectrum.values)
-        return fit_from_spectrum(self, graph, laplacian, spectrum, scale, weights.attributes)
+        return fit_from_spectrum(self, graph, laplacian, spectrum, scale, attributes)
 
     @property
     def _has_graph_in_parts(self) -> bool:

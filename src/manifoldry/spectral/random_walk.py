@@ -45,11 +45,11 @@ def distributed_walk(
     with_own = delayed(_with_self_transitions)
     parts = zip(weights.blocks, weights.own, bounds[:-1], strict=True)
     matrix = DistributedMatrix.of(persist(with_own(W, own, int(a)) for W, own, a in parts), bounds)
+    if alpha == 0:
+        return matrix
     density = persist(delayed(_density)(block) for block in matrix.blocks)
     ends = compute([delayed(_extremes)(part) for part in density], "densities")
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
-    if alpha == 0:
-        return matrix
     factors = persist(delayed(density_factors)(part, most, alpha) for part in density)
     divide = delayed(partial(_divided, alpha=alpha, ratio=most / least))
     pairs = zip(matrix.blocks, matrix.exchange.gathered(factors), strict=True)
