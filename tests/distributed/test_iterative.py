@@ -261,6 +261,8 @@ def test_what_was_done_is_said(refined):
         "(neighbors of all rows, recall 1.000; sums over all pairs interpolated on a mesh)"
     )
     assert refined.status_ == "8 rounds of refinement"
+    assert refined.perplexity_ == 20  # of all rows
+    assert refined.pairs_.startswith("interpolation on a mesh")
     assert refined.embedding_.dtype == np.float32
     assert refined.embedding_.chunks[0] == (170, 170, 170, 90)
 
@@ -278,9 +280,10 @@ def test_the_model_has_the_refined_positions_of_the_sample(refined, X):
 
 
 def test_models_are_pickled(refined, X):
-    again = pickle.loads(pickle.dumps(refined.landmark_model_))
     rows = X[:20].astype(np.float32) + 0.1
-    assert_array_equal(again.transform(rows), refined.transform(rows))
+    for model in (refined, refined.landmark_model_):
+        again = pickle.loads(pickle.dumps(model))
+        assert_array_equal(again.transform(rows), refined.transform(rows))
 
 
 def test_without_rounds_rows_stay_where_they_were_placed(X):

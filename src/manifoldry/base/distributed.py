@@ -175,7 +175,7 @@ def fitted_on_worker(
     return found
 
 
-def placed(model: Any, blocks: Iterable[Any], names: Array | None) -> list[Any]:
+def placed_blocks(model: Any, blocks: Iterable[Any], names: Array | None) -> list[Any]:
     """Return delayed coordinates of blocks of rows, by the ``transform`` of a fitted model."""
     width = _width(model, "transform")
     function = partial(

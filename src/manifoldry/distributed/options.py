@@ -18,7 +18,8 @@ class DistributedOptions:
     landmarks : int, optional
         Number of random rows that are fitted, and kept by the model to place others. By default
         each estimator has a number of its own, 20 000 for most. If it is given, estimators that
-        would otherwise fit all rows are fitted to the landmarks, too.
+        would otherwise fit all rows are fitted to the landmarks, too. A perplexity or a number of
+        neighbors then counts landmarks.
     search : {"auto", "approximate", "exact"}, default="auto"
         How neighbors are found: in the cells of a partition that are near a row, or among all rows.
         ``"auto"`` compares all rows where that takes seconds.

@@ -10,7 +10,8 @@ The cost of a round with n rows, k neighbors and d coordinates is that of one ev
 :mod:`manifoldry.objectives.sums_in_parts` and :mod:`manifoldry.objectives.distributed`. With P
 parts on W workers, M nodes of the mesh and B pairs of rows and neighbors in other parts, it has
 
-- about 10·P tasks, and one for every two parts with an edge between them,
+- about 10·P tasks, and one for each part of whose rows another part has neighbors, for each of
+  these parts; the scheduler remembers those of all rounds,
 - 8·M·(1.1·P + W) + 8·d·B bytes of network volume,
 - up to 36·k·n/P + 8·n/P·(5·d + 2) + 16·M bytes of memory for each part, besides its data, and
   32·M·2^d once.
@@ -38,7 +39,7 @@ from manifoldry.base.distributed import (
     fitted_on_worker,
     landmark_model,
     landmarks_of,
-    placed,
+    placed_blocks,
 )
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.options import current_options
@@ -116,7 +117,7 @@ def refined_fit(
     )
     repelled = _repulsion(model.objective_, graph)
     objective = objective_of_all(model.objective_, graph, affinity, repelled)
-    start = placed(model, graph.points, rows.names)
+    start = placed_blocks(model, graph.points, rows.names)
     point, steps = DescentInParts(options.refine).minimize(
         objective, start, verbose=options.verbose
     )
@@ -124,7 +125,7 @@ def refined_fit(
     [embedding] = persist([embedding])
     moved = moved_model(landmarks, embedding, rows)
     words = _words(landmarks, graph, steps) + repelled.words
-    return DistributedFit(moved, embedding, words, _fitted(steps, graph))
+    return DistributedFit(moved, embedding, words, _fitted(steps, graph, affinity))
 
 
 def check_refinable(estimator: NeighborEmbedder, affinity: Affinity) -> None:
@@ -224,9 +225,11 @@ def _words(landmarks: Landmarks, graph: DistributedGraph, steps: Sequence[Step])
     )
 
 
-def _fitted(steps: Sequence[Step], graph: DistributedGraph) -> dict[str, Any]:
+def _fitted(steps: Sequence[Step], graph: DistributedGraph, affinity: Affinity) -> dict[str, Any]:
     """Fitted attributes of a refined map."""
-    return {
+    perplexity = getattr(affinity, "perplexity", None)
+    return ({} if perplexity is None else {"perplexity_": perplexity}) | {
+        "pairs_": "interpolation on a mesh: refinement of all rows",
         "loss_": steps[-1].value,
         "refinement_": trace_array(steps),
         "n_iter_": sum(step.length > 0 for step in steps),

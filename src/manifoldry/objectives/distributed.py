@@ -1,9 +1,9 @@
 """Objectives with attraction and repulsion of points whose positions are in parts.
 
 One evaluation with n points in P parts has the tasks of :mod:`manifoldry.objectives.sums_in_parts`
-and about 3·P others, besides one for every two parts with an edge between them. It moves the nodes
-of the mesh, and 8·d bytes for every neighbor of a part that is in another part. A part of m points
-with e edges needs 12·e + 8·(3·d + c)·m bytes besides its share of the mesh.
+and about 4·P others, besides one for each part from which another needs positions. It moves the
+nodes of the mesh, and 8·d bytes for every neighbor of a part that is in another part. A part of m
+points with e edges needs 12·e + 8·(3·d + c)·m bytes besides its share of the mesh.
 """
 
 from __future__ import annotations
