@@ -190,7 +190,8 @@ class Assessment:
                 self.metrics,
                 {} if self.is_pca else self.gains,
                 self.pair.n,
-                isinstance(self.pair.X, NeighborGraph),
+                # Only data in memory have a graph that could be passed instead.
+                isinstance(self.pair.X, NeighborGraph) or self.sampling is not None,
                 self.dominated_coordinates,
                 self.has_neighbors,
                 self.new_rows_differ,

@@ -2,7 +2,8 @@
 
 The first pass finds the nearest rows in the data and in each embedding. The second one counts how
 many rows are nearer than these in the other space, which is their rank. Blocks are compared where
-they are; what leaves them is a few numbers for each of the points.
+they are; what leaves them is a few numbers for each of the points. Equal distances are ranked by
+row, as in memory, but those that differ by rounding only are not taken for equal.
 """
 
 from __future__ import annotations

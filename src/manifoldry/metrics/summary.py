@@ -74,7 +74,7 @@ class AssessmentResults(NamedTuple):
     """Mean difference to the PCA embedding, point by point; empty if it is that embedding."""
     n: int
     along_graph: bool
-    """Whether distances in the data are shortest paths along a graph."""
+    """Whether distances in the data are shortest paths along a graph, or cannot be."""
     dominated: list[DominatedCoordinate]
     """Coordinates of which a few points hold most of the variance."""
     has_neighbors: bool
