@@ -54,7 +54,7 @@ def exact_distances(X, k, metric="euclidean"):
     return graph.distances.reshape(len(X), k)
 
 
-def assert_consistent(graph, X, k):
+def assert_consistent(graph, X, k, atol=0):
     """Neighbors are as far as they are said to be, sorted, distinct, and never the row itself."""
     indices, distances = arrays(graph)
     assert indices.shape == distances.shape == (len(X), k)
@@ -62,9 +62,10 @@ def assert_consistent(graph, X, k):
     assert (indices != np.arange(len(X))[:, None]).all()
     assert (np.diff(np.sort(indices, axis=1), axis=1) > 0).all()
     if graph.metric == "euclidean":
-        unit = np.abs(X).max().astype(np.float64)  # so that squares are in range
-        lengths = np.linalg.norm((X[indices].astype("f8") - X[:, None]) / unit, axis=2) * unit
-        np.testing.assert_allclose(distances, lengths, rtol=1e-12, atol=0)
+        steps = X[indices].astype("f8") - X[:, None]
+        unit = np.abs(steps).max(axis=2, keepdims=True) + (steps == 0).all(axis=2, keepdims=True)
+        lengths = np.linalg.norm(steps / unit, axis=2) * unit[..., 0]  # squares are in range
+        np.testing.assert_allclose(distances, lengths, rtol=1e-12, atol=atol)
     return indices, distances
 
 
@@ -89,6 +90,15 @@ def test_exact_as_in_memory(name):
     assert graph.recall == 1
     _, distances = assert_consistent(graph, X, 7)
     np.testing.assert_array_equal(distances, exact_distances(X, 7))
+
+
+def test_rows_of_very_different_sizes():
+    """In units of a part of tiny rows, squares of the others overflow."""
+    X = np.vstack([5 + cloud(400, 14), 1e-180 * cloud(200, 14)])
+    chunks = chunked(X, 200, 200, 200)
+    assert_consistent(DistributedGraph.build(chunks, 7, search="exact"), X, 7)
+    graph = DistributedGraph.build(chunks, 7, search="approximate")
+    assert_consistent(graph, X, 7, atol=1e-170)  # squares underflow in units of all rows
 
 
 def test_exact_indices():

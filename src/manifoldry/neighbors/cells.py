@@ -149,9 +149,9 @@ def compare_with_cells(
     """Update the nearest points of queries with the points of some cells, `most` at a time.
 
     The points of cell c are ``X[starts[c] : starts[c + 1]]``, and ``cells``, (n_queries, count),
-    are those that a query is compared with, −1 for none. The queries are relative to the origin,
-    and point ``own + i`` is query i, unless `own` is negative. ``indices`` and ``values``, the
-    squared distances less the square of the query, are (n_queries, k), nearest first.
+    are those that a query is compared with, negative for none. The queries are relative to the
+    origin, and point ``own + i`` is query i, unless `own` is negative. ``indices`` and ``values``,
+    the squared distances less the square of the query, are (n_queries, k), nearest first.
     """
     from manifoldry.neighbors.compiled import search_groups
 

@@ -245,12 +245,23 @@ def _among_all(rows: PartitionedRows, queries: Any, own: Any, k: int, metric: st
 
 def _nearest(X: Array, Y: Array, own: IntArray, start: int, k: int, metric: str) -> Found:
     """The nearest rows of a part to queries, except themselves; `own` are their positions."""
+    n = len(Y)
+    Y = _of_similar_size(Y, X)
     index = choose_index(Y, metric, search="exact")
-    indices, distances = index.nearest(X, min(k + 1, len(Y)))
+    indices, distances = index.nearest(X, min(k + 1 + len(Y) - n, len(Y)))
     positions = indices.astype(np.int64) + start
-    itself = positions == own[:, None]
-    others = Found(np.where(itself, -1, positions), np.where(itself, np.inf, distances))
+    left_out = (positions == own[:, None]) | (indices >= n)
+    others = Found(np.where(left_out, -1, positions), np.where(left_out, np.inf, distances))
     return Found.nothing(len(X), k).with_others(others)
+
+
+def _of_similar_size(Y: Array, X: Array, largest: float = 1e100) -> Array:
+    """The rows Y, with one of X if those are so large in units of Y that squares may overflow."""
+    size = np.abs(X).max(axis=1)
+    spread = float((Y.max(axis=0).astype(np.float64) - Y.min(axis=0)).max())
+    if float(size.max()) / largest <= spread:
+        return Y
+    return np.vstack([Y, X[np.argmax(size)]])
 
 
 def _merged(found: list[Found]) -> Found:
@@ -286,7 +297,7 @@ def _blocks(partition: Partition, part: int, most: int = 1024) -> list[tuple[Arr
 def _near_cells(X: Array, partition: Partition, part: int, count: int) -> IntArray:
     """The cells that the rows of a part are compared with, (n_rows, count)."""
     X, centers = partition.single(X), partition.centers
-    near = np.empty((len(X), count), dtype=np.int32)
+    near = np.empty((len(X), count), dtype=np.min_scalar_type(len(centers)))
     for center, rows in _blocks(partition, part):
         near[rows] = nearest_centers(X[rows] - center, centers - center, count)
     return near
@@ -340,17 +351,17 @@ def _candidates(
     frame, cells = partition.frame, partition.cells_of(other)
     X, Y = frame.apply_single(X), frame.apply_single(Y)
     starts = partition.local_starts(other)
-    inside = (cells.start <= near) & (near < cells.stop)
-    local = np.where(inside, near - cells.start, -1)
     indices = np.full((len(X), found.positions.shape[1] + n_extra), -1, dtype=np.int32)
     for center, rows in _blocks(partition, part):
-        if not inside[rows].any():
+        local = near[rows].astype(np.int32) - cells.start
+        local[local >= len(cells)] = -1
+        if (local < 0).all():
             continue
         queries = X[rows] - center
         values = np.empty((len(queries), indices.shape[1]), dtype=np.float32)
         values[:] = _limits(squared_norms(queries), found.distances[rows, -1:] / frame.unit, X)
         own = rows.start if part == other else -1
-        compare_with_cells(Y, starts, center, queries, local[rows], own, indices[rows], values)
+        compare_with_cells(Y, starts, center, queries, local, own, indices[rows], values)
     return indices
 
 
