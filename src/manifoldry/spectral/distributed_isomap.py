@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from manifoldry.base.distributed import (
+    LANDMARKS,
     DistributedFit,
-    landmarks_of,
     say,
     with_warnings,
 )
@@ -60,7 +60,7 @@ class Drawn(NamedTuple):
         rng = as_generator(estimator.random_state, unset=0)
         m = estimator.n_landmarks
         m = min(DEFAULT_LANDMARKS, n) if m is None else m
-        counts = m, min(landmarks_of(estimator), n), min(CHECKED, n)
+        counts = m, min(LANDMARKS, n), min(CHECKED, n)
         landmarks, others, some = (rng.choice(n, c, replace=False, shuffle=False) for c in counts)
         kept = np.union1d(landmarks, others)
         return cls(np.sort(landmarks), kept, np.setdiff1d(some, kept), int(rng.integers(2**31)))

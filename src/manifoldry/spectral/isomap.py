@@ -51,6 +51,13 @@ class Isomap(SpectralEmbedder):
     not contain the geodesic distances: a loaded one computes them again in its first `transform`.
     More than 2²⁴ distances, as between 4097 points, are in single precision.
 
+    Of distributed data all rows are embedded by their distances to landmarks along the graph of
+    all rows. Short circuits are not searched for, and components are joined if at most 10 000 rows
+    are outside the largest. The model keeps up to 20 000 random rows, with their distances, to
+    place new ones: their neighbors among these replace those among all rows.
+    ``placement_error_`` is the error of that, measured on other rows: the root mean square distance
+    from their coordinates, divided by that of all coordinates from their mean.
+
     Parameters
     ----------
     {n_components}
@@ -62,9 +69,11 @@ class Isomap(SpectralEmbedder):
         Embed this many landmark points, and the other points by their distances to these. Time
         and memory then grow with n·n_landmarks instead of n²; a few hundred landmarks suffice for
         a smooth manifold. Connected components that are embedded separately get landmarks in
-        proportion to their sizes, but at least ``n_components + 1``. None means all points.
+        proportion to their sizes, but at least ``n_components + 1``. None means all points, and
+        500 of distributed data.
     landmarks : {"maxmin", "random"}, default="maxmin"
-        Choose the landmarks one by one, each farthest from the previous ones, or at random.
+        Choose the landmarks one by one, each farthest from the previous ones, or at random. Those
+        of distributed data are random.
     disconnected : {"join", "separate", "largest", "error"}, default="join"
         {disconnected}
     short_circuits : {"warn", "ignore"}, default="warn"
