@@ -8,7 +8,7 @@ def cluster():
     """Two worker processes of one thread each, on this machine only."""
     from distributed import LocalCluster
 
-    options = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": 50}
+    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GiB", **options) as cluster:
         yield cluster
 
