@@ -396,8 +396,27 @@ class DisconnectedGraphError(ValueError):
 _INSIDE = ("manifoldry", "sklearn", "joblib")
 
 
+# Warnings that are not issued in this context.
+_LEFT_OUT: ContextVar[tuple[type[Warning], ...]] = ContextVar("warnings left out", default=())
+
+
+@contextmanager
+def leaving_out(category: type[Warning]) -> Iterator[None]:
+    """Leave out warnings of a category inside this context.
+
+    Unlike filters of warnings, which all threads share, it is for tasks in threads.
+    """
+    outer = _LEFT_OUT.set((*_LEFT_OUT.get(), category))
+    try:
+        yield
+    finally:
+        _LEFT_OUT.reset(outer)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning located at the innermost caller outside of this package."""
+    if issubclass(category, _LEFT_OUT.get()):
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
         level, frame = level + 1, frame.f_back
@@ -437,18 +456,10 @@ def counting_rows() -> Iterator[None]:
         warn_about_rows(count, total, text, category)
 
 
-@contextmanager
-def discarding_counts() -> Iterator[None]:
-    """Leave out the warnings of :func:`warn_about_rows` inside this context, in this thread."""
-    outer = _COUNTS.set({})
-    try:
-        yield
-    finally:
-        _COUNTS.reset(outer)
-
-
 def is_ignored(category: type[Warning]) -> bool:
-    """Whether the filters ignore all warnings of a category, so that none needs to be computed."""
+    """Whether all warnings of a category are ignored, so that none needs to be computed."""
+    if issubclass(category, _LEFT_OUT.get()):
+        return True
     for action, message, filtered, module, line in warnings.filters:
         some_only = action == "ignore" and (message or module or line)
         if issubclass(category, filtered) and not some_only:

@@ -28,7 +28,7 @@ from manifoldry.base.dominant_points import (
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import broadcast, compute, delayed, tasks_of_fit
-from manifoldry.exceptions import discarding_counts, warn
+from manifoldry.exceptions import NoveltyWarning, leaving_out, warn
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray
@@ -311,7 +311,7 @@ def _applied(
         return np.empty(0 if columns is None else (0, columns), dtype)
     known = getattr(model, "feature_names_in_", names)
     rows = block if method == "inverse_transform" else named_rows(block, known)
-    with discarding_counts():
+    with leaving_out(NoveltyWarning):
         found = getattr(model, method)(rows, **options)
     return np.column_stack(found) if isinstance(found, tuple) else np.asarray(found, dtype)
 

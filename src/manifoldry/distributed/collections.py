@@ -33,11 +33,13 @@ def as_collection(X: Any) -> Collection:
     """Return a Dask collection, or what a path names, as a Dask array with whole rows per chunk."""
     if isinstance(X, str | os.PathLike):
         X = _opened(os.fspath(X))
+    import dask.array
+
     names = None
-    if hasattr(X, "columns"):
+    if type(X).__name__ == "DataFrame":
         names = _checked_names(X)
         X = X.to_dask_array()
-    if not hasattr(X, "chunks"):
+    if not isinstance(X, dask.array.Array):
         raise TypeError(f"X is a Dask {type(X).__name__}; pass a Dask array or data frame")
     if X.ndim != 2:
         raise ValueError(

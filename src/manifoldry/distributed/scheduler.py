@@ -180,6 +180,11 @@ def _submitted(submit: Callable[[list[Any]], list[Any]], tasks: list[Any], clien
 
 
 def _cancel(client: Any, futures: list[Any]) -> None:
-    """Cancel tasks, unless their scheduler is gone."""
+    """Drop tasks, unless their scheduler is gone; what has not begun is not computed.
+
+    Not by `Client.cancel`: it fails for results with dependents that are no futures themselves, and
+    the scheduler then drops the client.
+    """
     if client is not None and client.status == "running":
-        client.cancel(futures)
+        for future in futures:
+            future.release()
