@@ -18,7 +18,7 @@ from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarni
 from manifoldry.neighbors import distributed_join, distributed_paths
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
-from manifoldry.neighbors.distributed_join import joined
+from manifoldry.neighbors.distributed_join import with_joined_components
 from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_edges
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.spectral.distributed_isomap import Drawn, fit_graph
@@ -227,7 +227,7 @@ def test_components_are_joined_by_the_shortest_edges(bounds):
     rows = np.concatenate(dask.compute(*parts.order.rows))
     components = DistributedComponents.of(symmetric_edges(parts))
     assert components.count == graph.components()[0] == 4
-    whole = sparse.vstack(dask.compute(*joined(parts, components).edges))
+    whole = sparse.vstack(dask.compute(*with_joined_components(parts, components).edges))
     with pytest.warns(DisconnectedGraphWarning):
         expected = JOIN.connect(graph).matrix()
     expected = expected.maximum(expected.T)[rows][:, rows]
@@ -309,8 +309,9 @@ def test_single_precision_and_names():
     np.testing.assert_allclose(model.transform(frame), model.embedding_, atol=1e-4)
 
 
-def test_on_worker_processes(client, fitted):
-    model = Isomap(n_neighbors=8, n_landmarks=100, random_state=3)
-    model.fit(da.from_array(BIG, chunks=(400, 3)))
-    np.testing.assert_allclose(model.embedding_.compute(), fitted.embedding_, atol=1e-9)
-    np.testing.assert_allclose(model.eigenvalues_, fitted.eigenvalues_, rtol=1e-9)
+def test_on_worker_processes(client):
+    X = da.from_array(ROLL, chunks=(200, 3))
+    model = Isomap(n_neighbors=6, n_landmarks=30).fit(X)
+    expected = of_graph(NeighborGraph.build(ROLL, n_neighbors=6), ROLL, model.landmarks_)
+    np.testing.assert_allclose(model.embedding_.compute(), expected.embedding_, atol=1e-9)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)

@@ -56,7 +56,9 @@ def can_join(components: DistributedComponents, n_samples: int) -> bool:
     return n_samples - components.sizes[0] <= MOST_OUTSIDE
 
 
-def joined(graph: DistributedGraph, components: DistributedComponents) -> DistributedGraph:
+def with_joined_components(
+    graph: DistributedGraph, components: DistributedComponents
+) -> DistributedGraph:
     """Return the graph with the shortest edges that connect its components, as in memory.
 
     The points outside the largest component are brought together on one worker. Each part finds

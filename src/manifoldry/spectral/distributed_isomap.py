@@ -27,7 +27,7 @@ from manifoldry.extension.base import Nystrom
 from manifoldry.extension.from_distances import gower_kernel
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
-from manifoldry.neighbors.distributed_join import can_join, joined
+from manifoldry.neighbors.distributed_join import can_join, with_joined_components
 from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_edges
 from manifoldry.neighbors.geodesics import SampledGeodesics, precision_of
 from manifoldry.neighbors.graph import NeighborGraph
@@ -66,7 +66,7 @@ class Drawn(NamedTuple):
         return cls(np.sort(landmarks), kept, np.setdiff1d(some, kept), int(rng.integers(2**31)))
 
 
-def fit_all_rows(
+def fit_by_paths(
     estimator: Isomap, rows: Rows | DistributedGraph, n_components: int, policy: DisconnectedPolicy
 ) -> DistributedFit:
     """Fit Isomap to all rows, by their distances to landmarks along the graph of all rows.
@@ -122,7 +122,7 @@ def _distances(
     which = f"all {order.n_samples} rows"
     components = DistributedComponents.of(edges)
     if components.count > 1 and policy.choice == "join" and can_join(components, order.n_samples):
-        edges = symmetric_edges(joined(graph, components))
+        edges = symmetric_edges(with_joined_components(graph, components))
         policy.say_joined(components.sizes, components.count)
         which += f", whose {components.count} connected components were joined"
     elif components.count > 1:

@@ -187,7 +187,7 @@ class Isomap(SpectralEmbedder):
 
     def _fit_all_rows(self, rows: Any) -> DistributedFit:
         """Fit all rows of distributed data, or of their graph, by their distances to landmarks."""
-        from manifoldry.spectral.distributed_isomap import fit_all_rows
+        from manifoldry.spectral.distributed_isomap import fit_by_paths
 
         graph, known = isinstance(rows, DistributedGraph), self.metric in METRICS
         if not graph and (self.radius is not None or self.metric_params or not known):
@@ -195,7 +195,7 @@ class Isomap(SpectralEmbedder):
         sized = rows.order if graph else rows
         n_components = self._resolve_n_components(sized)
         self._check_options(sized.n_samples, n_components)
-        return fit_all_rows(self, rows, n_components, self._policy())
+        return fit_by_paths(self, rows, n_components, self._policy())
 
     def _check_memory(self, n: int) -> None:
         """Refuse too many points before the graph is computed."""
