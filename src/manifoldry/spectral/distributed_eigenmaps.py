@@ -34,6 +34,9 @@ from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, chec
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix
 
+# Rows on which the error of placing new rows is measured.
+_CHECKED = 1000
+
 
 class CoordinateScale(NamedTuple):
     """How eigenvectors f with fᵀDf = 1 become coordinates."""
@@ -46,10 +49,6 @@ class CoordinateScale(NamedTuple):
     def of_functions(self, volume: float) -> float:
         """Factor of f, given the sum of all degrees."""
         return float(volume**self.volume_power)
-
-
-# Rows on which the error of placing new rows is measured.
-CHECKED = 1000
 
 
 def graph_of_rows(
@@ -198,7 +197,7 @@ class _Unfitted:
 
     def __call__(self, kept: KeptRows) -> tuple[Any, IntArray]:
         """Return the fitted estimator and the landmarks; runs on a worker."""
-        model, own = self.estimator, self.estimator.get_params(deep=False)
+        model, own = clone(self.estimator), self.estimator.get_params(deep=False)
         k = min(self.n_neighbors, len(kept.rows) - 1)
         graph = NeighborGraph.build(named_rows(kept.points, self.names), k, metric=self.metric)
         # The whole graph connects landmarks that their own graph may not connect.
@@ -244,7 +243,7 @@ def _drawn(estimator: Any, n: int) -> tuple[IntArray, IntArray]:
     """Landmarks, and other rows on which they are tested; they do not depend on chunks or parts."""
     m = landmarks_of(estimator)
     rng = as_generator(estimator.random_state, unset=0)
-    drawn = rng.choice(n, min(n, m + CHECKED), replace=False)
+    drawn = rng.choice(n, min(n, m + _CHECKED), replace=False)
     return np.sort(drawn[:m]), np.sort(drawn[m:])
 
 
