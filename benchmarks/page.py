@@ -11,7 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import median
 
-from benchmarks import overview
+from benchmarks import cluster_model, overview
 from benchmarks.overview import TASKS, contestant, digits, outcome
 from benchmarks.ratios import IN_TURN, in_turn, reaches, turn_by_turn
 
@@ -35,6 +35,8 @@ ON_GPU = {
     "nonredundant-gradient": "`NonRedundant`, 11 coordinates of 15 000 digits",
     "trustworthiness": "`trustworthiness` of a map of 70 000 digits, all pairs",
 }
+DISTRIBUTED = "distributed"  # the results of `benchmarks.distributed`
+SIMULATED = cluster_model.Data(10**9, 512, 2**16)
 # The names of quality metrics in the results, and for readers.
 QUALITY = {"KL": "KL divergence", "trust": "trustworthiness", "1-NN": "1-NN accuracy"}
 
@@ -172,6 +174,98 @@ def gpu_table(results):
         if "best" in work.get(name, {})
     ]
     return markdown(["work", "time", "memory of the GPU"], rows)
+
+
+def runs_table(found):
+    """Fits of data in Zarr by workers: time, bytes and memory, beside the model of costs."""
+    constants, rows = found["work"]["machine"]["constants"], []
+    for name, work in found["work"].items():
+        kind = name.partition("-")[0]
+        if "memory_limit" not in work or kind not in cluster_model.MEASURED:
+            continue
+        cluster = cluster_model.this_machine(constants, 2, work["memory_limit"])
+        data = cluster_model.Data(work["rows"], 50, min(50_000, work["rows"] // 4))
+        model, stages = cluster_model.predicted(kind, data, cluster), work["stages"]
+        fit, write = stages["fit"], stages["write"]
+        moved = fit["workers_received"] + write["workers_received"]
+        peaks = {kind: max(fit["peak"][kind], write["peak"][kind]) for kind in fit["peak"]}
+        rows.append([
+            work["what"],
+            f"{work['rows']:,}".replace(",", "\N{NO-BREAK SPACE}"),
+            _pair(fit["seconds"], model["fit"], "seconds"),
+            _pair(write["seconds"], model["write"], "seconds"),
+            _pair(moved / 1e6, model["moved"] / 1e6, "peak_mb"),
+            amount((fit["client_received"] + write["client_received"]) / 1e6, "peak_mb"),
+            _pair(peaks["workers"] / 1e6, model["memory"] / 1e6, "peak_mb"),
+            amount(peaks["client"] / 1e6, "peak_mb"),
+        ])  # fmt: skip
+    head = ["fit", "rows", "time of the fit (model)", "of the map (model)", "moved (model)",
+            "to the client", "memory of a worker (model)", "of the client"]  # fmt: skip
+    about, rates = found["machine"], constants
+    last = max(work["time"] for work in found["work"].values() if "time" in work)
+    return [
+        *markdown(head, rows),
+        "",
+        f"Machine: {about['cpu']}, {about['cores']} cores, shared with other work, "
+        f"{day({'time': last})}. Rates: {1e3 * rates['per_task']:.2g} ms per task, "
+        f"{rates['network'] / 1e6:.0f} MB/s between workers, {rates['store'] / 1e6:.0f} MB/s from "
+        f"Zarr, {rates['flops'] / 1e9:.2g} Gflop/s of a thread.",
+    ]
+
+
+def _pair(measured, model, key):
+    return f"{amount(measured, key)} ({amount(model, key)})"
+
+
+def overhead(work):
+    """What workers cost where memory suffices."""
+    lines = []
+    for name, found in work.items():
+        kind, _, rest = name.partition("-1e5-")
+        there = work.get(f"{kind}-1e5", {})
+        if rest != "in-memory" or "stages" not in found or "stages" not in there:
+            continue
+        here, away = (
+            sum(stage["seconds"] for stage in each["stages"].values()) for each in (found, there)
+        )
+        lines.append(
+            f"- {there['what']}: {amount(away, 'seconds')} on two workers, "
+            f"{amount(here, 'seconds')} in memory with two threads, {digits(away / here)} times"
+        )
+    return [
+        "**Against a fit in memory**, at 100 000 rows, from reading Zarr to writing it:",
+        "",
+        *lines,
+    ]
+
+
+def simulation_table(cluster):
+    """Stages of fits to a billion rows."""
+    head = ["fit", "step", "tasks", "time", "busiest", "moved", "per worker", "client"]
+    rows, last = [], None
+    for each in cluster_model.simulated(SIMULATED, cluster):
+        beyond = f" **(× {each['strain']:.1f})**" if each["breaks"] else ""
+        rows.append([
+            each["fit"] if each["fit"] != last else "",
+            each["stage"],
+            f"{each['tasks']:.1g}" + beyond * (each["breaks"] == "tasks"),
+            amount(each["seconds"], "seconds"),
+            each["busiest"],
+            f"{each['moved'] / 1e12:.2g} TB",
+            f"{each['memory'] / 2**30:.0f} GiB" + beyond * (each["breaks"] == "memory of workers"),
+            f"{each['client'] / 2**30:.1f} GiB"
+            + beyond * (each["breaks"] == "memory of the client"),
+        ])  # fmt: skip
+        last = each["fit"]
+    return markdown(head, rows)
+
+
+def breaks_list(cluster):
+    """The largest data of each fit on the simulated cluster, and what is short beyond."""
+    return [
+        f"- {name}: {n:.0e} rows; beyond, {scarce}".replace("e+0", "e").replace("e+", "e")
+        for name, (n, scarce) in cluster_model.breaks(cluster, SIMULATED.d).items()
+    ]
 
 
 def against(workloads, package):

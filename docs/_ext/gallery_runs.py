@@ -75,6 +75,7 @@ EXAMPLES = {
         "one_graph",
         "memory_map",
         "gpu",
+        "from_zarr",
     ),
     "extending": (
         "own_method",

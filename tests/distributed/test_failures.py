@@ -365,17 +365,18 @@ def own_scheduler(tmp_path):
     log.close()
 
 
-@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize(
+    "fit",
+    ["passes", *(pytest.param(fit, marks=pytest.mark.slow) for fit in ("graph", "landmarks"))],
+)
 def test_scheduler_that_goes_away(own_scheduler, tmp_path, fit):
     model = PCA(2).fit(made(numbers))
     kept = dict(vars(model))
     flag = tmp_path / "killed"
     X = made(once, at=7, flag=flag, action=partial(kill, own_scheduler))
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"scheduler no longer answers.*connect a new Client"):
         model.fit(X)
     with pytest.raises(RuntimeError, match="scheduler no longer answers"):  # not on this machine
         compute([delayed(numbers)(0)], "numbers")
-    assert time.monotonic() - start < 10
-    assert flag.exists()
+    assert time.time() - flag.stat().st_mtime < 10  # Dask waits 30 s for another scheduler
     assert vars(model) == kept
