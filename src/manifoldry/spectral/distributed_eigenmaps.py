@@ -28,7 +28,7 @@ from manifoldry.exceptions import DisconnectedGraphWarning, ignoring
 from manifoldry.extension.laplacian import LaplacianExtension
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
-from manifoldry.neighbors.distributed_join import can_join, joined
+from manifoldry.neighbors.distributed_join import can_join, with_joined_components
 from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
 from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, check_lengths
 from manifoldry.util.checks import as_generator
@@ -107,7 +107,7 @@ def connected_parts(graph: DistributedGraph, policy: DisconnectedPolicy) -> Dist
     if components.count == 1 or not can_join(components, graph.n_samples):
         return graph
     policy.say_joined(components.sizes, components.count)
-    return joined(graph, components)
+    return with_joined_components(graph, components)
 
 
 def truncated(graph: DistributedGraph, k: int) -> DistributedGraph:
