@@ -16,10 +16,13 @@ class DistributedOptions:
     Parameters
     ----------
     landmarks : int, optional
-        Number of random rows that are fitted, and kept by the model to place others. By default
-        each estimator has a number of its own, 20 000 for most. If it is given, estimators that
-        would otherwise fit all rows are fitted to the landmarks, too. A perplexity or a number of
-        neighbors then counts landmarks.
+        Number of random rows that are fitted, and kept by the model to place others; all rows if
+        there are fewer. One worker has them in memory. By default 20 000, and fewer for methods
+        that need more time or memory: 5000 for Isomap, SpectralEmbedding and ManifoldParzen, 4000
+        for KernelPCA and ClassicalMDS, 2000 for ElasticEmbedding and UKR, 1000 for MVU and
+        FromDensity; a wrapper has at most the number of its estimator. If it is given, estimators
+        that would otherwise fit all rows are fitted to the landmarks, too. A perplexity or a
+        number of neighbors then counts landmarks.
     search : {"auto", "approximate", "exact"}, default="auto"
         How neighbors are found: in the cells of a partition that are near a row, or among all rows.
         ``"auto"`` compares all rows where that takes seconds.
