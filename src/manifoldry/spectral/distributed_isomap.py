@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from manifoldry.base.distributed import (
-    LANDMARKS,
-    DistributedFit,
-    say,
-    with_warnings,
-)
+from manifoldry.base.distributed import LANDMARKS, DistributedFit, say, with_warnings
 from manifoldry.base.dominant_points import unchecked_dominance, warn_if_dominated
 from manifoldry.base.input import Points
 from manifoldry.base.placement import KeptRows, kept_rows, placement_error
@@ -76,9 +71,8 @@ def fit_by_paths(
     neighbors in other parts.
     """
     graph = graph_of_rows(estimator, rows, None)
-    return fit_graph(
-        estimator, graph, Drawn.of(estimator, graph.order.n_samples), n_components, policy
-    )
+    drawn = Drawn.of(estimator, graph.order.n_samples)
+    return fit_graph(estimator, graph, drawn, n_components, policy)
 
 
 def fit_graph(
@@ -94,7 +88,8 @@ def fit_graph(
     model = clone(estimator).set_output(transform="default")
     posing = _Posing.of(model, n_components, landmarks, graph, drawn)
     [fitted] = persist([delayed(with_warnings)(posing, kept_rows(graph, D, drawn.kept))])
-    Y = persist(delayed(_coordinates)(part, fitted) for part in D)
+    formula = delayed(_formula)(fitted)  # all that other workers need of the model
+    Y = persist(delayed(_coordinates)(part, formula) for part in D)
     error = delayed(_error)(fitted, kept_rows(graph, Y, drawn.checked))
     (found, said), error = compute([fitted, error], "placing rows", verbose=verbose)
     say(said)
@@ -192,8 +187,8 @@ class _Posing:
         if self.has_all:
             geodesics = replace(geodesics, slack=np.inf)
         posed = PosedGeodesics(Points(X), [np.arange(len(X))], geodesics)
-        solver = ComponentSolver(self.model.eigen_solver)
-        rng = np.random.default_rng(self.seed)
+        chosen, rng = self.model.eigen_solver, np.random.default_rng(self.seed)
+        solver = ComponentSolver("auto" if chosen is None else chosen)
         spectra = solver.solve(posed.problems, self.n_components, rng)
         model = clone(self.model)  # a task may run twice
         vars(model).update(self._attributes(X.shape[1], graph, targets))
@@ -222,9 +217,14 @@ def _members(rows: IntArray, inside: Array, chosen: IntArray) -> IntArray:
     return np.intersect1d(rows[inside], chosen)
 
 
-def _coordinates(D: Array, fitted: tuple[_Fitted, Any]) -> Array:
+def _formula(fitted: tuple[_Fitted, Any]) -> tuple[Nystrom, Any]:
+    """How distances become coordinates, and the precision of these."""
+    return fitted[0].formula, fitted[0].model.embedding_.dtype
+
+
+def _coordinates(D: Array, how: tuple[Nystrom, Any]) -> Array:
     """Coordinates of the rows of a part; NaN without paths to the landmarks."""
-    formula, dtype = fitted[0].formula, fitted[0].model.embedding_.dtype
+    formula, dtype = how
     Y = np.full((len(D), formula.dual.shape[1]), np.nan, dtype)
     for block in row_blocks(len(D), D.shape[1], budget=2**17):  # blocks stay in the cache
         here = np.flatnonzero(np.isfinite(D[block]).all(axis=1))
