@@ -175,12 +175,10 @@ def fitted_on_worker(
     return found
 
 
-def placed_blocks(model: Any, blocks: Iterable[Any], names: Array | None) -> list[Any]:
+def placed_blocks(model: Any, blocks: Iterable[Any]) -> list[Any]:
     """Return delayed coordinates of blocks of rows, by the ``transform`` of a fitted model."""
     width = _width(model, "transform")
-    function = partial(
-        _applied, method="transform", columns=width, dtype=None, names=names, options={}
-    )
+    function = partial(_applied, method="transform", columns=width, dtype=None, options={})
     call, shared = delayed(function), broadcast(_snapshot(model))
     return [call(block, shared) for block in blocks]
 
@@ -196,9 +194,7 @@ def mapped(model: Any, method: str, rows: Rows, **options: Any) -> Any:
     dtype = _dtype(model, method, rows)
     distance = bool(options.get("return_distance", False))
     columns = None if width is None else width + distance
-    call = partial(
-        _applied, method=method, columns=columns, dtype=dtype, names=rows.names, options=options
-    )
+    call = partial(_applied, method=method, columns=columns, dtype=dtype, options=options)
     found = rows.mapped(call, model, columns, np.float64 if distance else dtype)
     return (found[:, :width].astype(dtype), found[:, width]) if distance else found
 
@@ -303,13 +299,12 @@ def _applied(
     method: str,
     columns: int | None,
     dtype: Any,
-    names: Array | None,
     options: dict[str, Any],
 ) -> Array:
     """The result of a method for one block; runs on a worker."""
     if len(block) == 0:
         return np.empty(0 if columns is None else (0, columns), dtype)
-    known = getattr(model, "feature_names_in_", names)
+    known = getattr(model, "feature_names_in_", None)
     rows = block if method == "inverse_transform" else named_rows(block, known)
     with leaving_out(NoveltyWarning):
         found = getattr(model, method)(rows, **options)

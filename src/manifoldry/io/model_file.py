@@ -91,7 +91,8 @@ def save(
     """Write a fitted model to a file that can be loaded safely.
 
     The file contains numbers, text and the names of known classes; no code. It appears under its
-    name when it is complete, so that a previous file survives whatever interrupts the writing.
+    name when it is complete, so that a previous file survives whatever interrupts the writing. Of a
+    model that was fitted to a Dask collection it has what places new rows, not ``embedding_``.
 
     Parameters
     ----------

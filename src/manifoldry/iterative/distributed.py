@@ -117,7 +117,7 @@ def refined_fit(
     )
     repelled = _repulsion(model.objective_, graph)
     objective = objective_of_all(model.objective_, graph, affinity, repelled)
-    start = placed_blocks(model, graph.points, rows.names)
+    start = placed_blocks(model, graph.points)
     point, steps = DescentInParts(options.refine).minimize(
         objective, start, verbose=options.verbose
     )
