@@ -1,6 +1,7 @@
 """Isomap of all rows of distributed data: paths across parts, and maps by landmarks."""
 
 import pickle
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -15,6 +16,7 @@ from manifoldry.datasets import make_swiss_roll
 from manifoldry.distributed.components import DistributedComponents
 from manifoldry.eigen import ComponentSolver
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
+from manifoldry.io import load, save
 from manifoldry.neighbors import distributed_join, distributed_paths
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
@@ -123,6 +125,7 @@ def test_coordinates_are_those_of_the_same_landmarks_in_memory(n_components):
     step = np.square(placed - found.embedding[sample.checked].compute()).sum(axis=1)
     error = np.sqrt(step.mean() / expected.embedding_[sample.kept].var(axis=0).sum())
     np.testing.assert_allclose(found.attributes["placement_error_"], error, rtol=1e-8)
+    assert model.extension_error(ROLL[sample.kept]) < 1e-9
     assert 0 < error < (0.1 if n_components <= 2 else 0.2)  # the roll has two coordinates
 
 
@@ -187,6 +190,17 @@ def test_new_rows_and_pickles(fitted):
     assert not hasattr(loaded, "embedding_")
     restored = fitted.inverse_transform(fitted.embedding_[:100].compute())
     assert np.abs(restored - BIG[:100]).max() < 2.0
+
+
+def test_saved_models_keep_the_distances_along_the_whole_graph(tmp_path):
+    graph, sample = NeighborGraph.build(ROLL, n_neighbors=6), drawn(400, 30, 100)
+    model = fit_graph(Isomap(), in_parts(graph, ROLL, [0, 400]), sample, 2, JOIN).model
+    save(model, tmp_path / "model")
+    new = ROLL[:50] + 0.05
+    np.testing.assert_array_equal(load(tmp_path / "model").transform(new), model.transform(new))
+    damaged = replace(model.extension_.geodesics, given=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="one distance for each point and target"):
+        damaged.check()
 
 
 def test_the_result_does_not_depend_on_chunks(fitted):

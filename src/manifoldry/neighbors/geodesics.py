@@ -200,8 +200,9 @@ class SampledGeodesics(Geodesics):
 
     Paths of new points start with an edge to one of the points, which are farther apart than in the
     larger graph. So some edges lead to parts of a manifold that are close in space but far along
-    it. Of two points near a new one, the distances to any target differ by at most the sum of
-    their distances from it. Neighbors that differ from the nearest one by more are left out.
+    it. Along a manifold, two points differ in their distances to any target by at most their own
+    distance. So neighbors that differ by more from the nearest one are left out, and the new point
+    itself does not differ by more: its distances tend to those of a point that it approaches.
     Distances between new points (:meth:`among`) are along the graph of the sample.
 
     Parameters
@@ -247,15 +248,27 @@ class SampledGeodesics(Geodesics):
         edges = super()._edges_of(X, known)
         if np.isinf(self.slack):
             return edges
-        rows = edges.rows
-        order = np.lexsort((edges.distances, rows))
-        nearest = order[edges.indptr[rows]]
+        nearest = _shortest_edges(edges)[edges.rows]
         most = self.slack * (edges.distances + edges.distances[nearest])
-        keep = np.empty(len(rows), dtype=bool)
-        for block in row_blocks(len(rows), len(self.targets), budget=2**17):
+        keep = np.empty(len(nearest), dtype=bool)
+        for block in row_blocks(len(nearest), len(self.targets), budget=2**17):
             step = self.given[edges.indices[block]] - self.given[edges.indices[nearest[block]]]
             keep[block] = np.abs(step).max(axis=1) <= most[block]
         return edges.keep(keep)
+
+    def _via_neighbors_of(self, edges: Edges) -> Callable[[slice], Array]:
+        shortest = super()._via_neighbors_of(edges)
+        if np.isinf(self.slack):
+            return shortest
+        nearest = _shortest_edges(edges)
+        near, steps = edges.indices[nearest], self.slack * edges.distances[nearest, None]
+        return lambda block: np.maximum(shortest(block), self.given[near[block]] - steps[block])
+
+
+def _shortest_edges(edges: Edges) -> IntArray:
+    """The shortest edge of each row, all of which must have edges."""
+    order: IntArray = np.lexsort((edges.distances, edges.rows))
+    return order[edges.indptr[:-1]]
 
 
 def _via_neighbors(edges: Edges, distances: Array, compiled: bool = False) -> Array:
