@@ -41,7 +41,7 @@ _EXTRA = 8
 _SLICE = 2**22
 
 
-def fit_all_rows(estimator: Any, rows: Rows) -> DistributedFit:
+def fit_principal_components(estimator: Any, rows: Rows) -> DistributedFit:
     """Fit PCA to all rows, from sums over blocks; a sample measures the novelty of new rows."""
     wanted = estimator.n_components
     size = max(SAMPLE, wanted + 1) if isinstance(wanted, int) else SAMPLE
@@ -71,7 +71,7 @@ def fit_all_rows(estimator: Any, rows: Rows) -> DistributedFit:
     return DistributedFit(model, mapped(model, "transform", rows), fitted_on, whole)
 
 
-class Solution(NamedTuple):
+class ScatterPairs(NamedTuple):
     """Eigenpairs of the scatter matrix, its trace, and the mean of the data in the frame."""
 
     spectrum: Spectrum
@@ -89,7 +89,7 @@ class ComponentsOfAll(PrincipalComponents):
     n_rows: int = field(kw_only=True)
 
     @classmethod
-    def of_all(cls, data: Any, rows: Rows, frame: Frame, found: Solution) -> ComponentsOfAll:
+    def of_all(cls, data: Any, rows: Rows, frame: Frame, found: ScatterPairs) -> ComponentsOfAll:
         """The components of data with these eigenpairs."""
         scatter = Scatter(rows, frame, found.mean)
         problem = scatter_problem(scatter)
@@ -177,14 +177,14 @@ def _frame_of(sample: Array, low: Array, high: Array) -> Frame:
     return frame
 
 
-class Sums(NamedTuple):
+class ScatterSums(NamedTuple):
     """Number of rows, their mean, and the scatter matrix about it, or its diagonal."""
 
     n_rows: int
     mean: Array
     scatter: Array
 
-    def plus(self, other: Sums) -> Sums:
+    def plus(self, other: ScatterSums) -> ScatterSums:
         """The sums over the rows of both, without cancellation (Chan, Golub and LeVeque 1983)."""
         if not (self.n_rows and other.n_rows):
             return self if self.n_rows else other
@@ -193,25 +193,25 @@ class Sums(NamedTuple):
         squares *= self.n_rows * (other.n_rows / count)
         squares += self.scatter
         squares += other.scatter
-        return Sums(count, self.mean + step * (other.n_rows / count), squares)
+        return ScatterSums(count, self.mean + step * (other.n_rows / count), squares)
 
 
-def _sums(block: Array, frame: Frame, *, full: bool) -> Sums:
+def _sums(block: Array, frame: Frame, *, full: bool) -> ScatterSums:
     """The sums over a block, with the scatter matrix or with its diagonal."""
     d = block.shape[1]
-    nothing = Sums(0, np.zeros(d), np.zeros((d, d) if full else d))
+    nothing = ScatterSums(0, np.zeros(d), np.zeros((d, d) if full else d))
     slices = (frame.apply(block[rows]) for rows in _slices(block))
-    return reduce(Sums.plus, (_sums_of(F, full) for F in slices), nothing)
+    return reduce(ScatterSums.plus, (_sums_of(F, full) for F in slices), nothing)
 
 
-def _sums_of(F: Array, full: bool) -> Sums:
+def _sums_of(F: Array, full: bool) -> ScatterSums:
     mean = F.mean(axis=0)
     F -= mean
-    return Sums(len(F), mean, F.T @ F if full else np.square(F).sum(axis=0))
+    return ScatterSums(len(F), mean, F.T @ F if full else np.square(F).sum(axis=0))
 
 
-def _total(sums: list[Sums]) -> Sums:
-    return reduce(Sums.plus, sums)
+def _total(sums: list[ScatterSums]) -> ScatterSums:
+    return reduce(ScatterSums.plus, sums)
 
 
 def _product(block: Array, shared: tuple[Frame, Array, Array]) -> Array:
@@ -231,16 +231,16 @@ def _slices(block: Array) -> list[slice]:
 
 def _by_scatter(
     rows: Rows, frame: Frame, solver: EigenSolver, k: int, rng: np.random.Generator
-) -> Solution:
+) -> ScatterPairs:
     """The eigenpairs of the scatter matrix, which is decomposed on a worker."""
     sums = rows.tasks(_sums, broadcast(frame), full=True)
     solved = delayed(with_warnings)(_decomposed, combined(sums, _total), solver, k, rng)
     [(found, said)] = compute([solved], "sums of squares", verbose=current_options().verbose)
     say(said)
-    return Solution(*found)
+    return ScatterPairs(*found)
 
 
-def _decomposed(total: Sums, solver: EigenSolver, k: int, rng: np.random.Generator) -> Any:
+def _decomposed(total: ScatterSums, solver: EigenSolver, k: int, rng: np.random.Generator) -> Any:
     d = len(total.mean)
     # Beyond the d-th, eigenvalues of the Gram matrix are zero; `next_value` and gaps need them.
     more = min(1 + _EXTRA, max(0, total.n_rows - 1 - d))
@@ -253,7 +253,7 @@ def _decomposed(total: Sums, solver: EigenSolver, k: int, rng: np.random.Generat
 
 def _by_products(
     rows: Rows, frame: Frame, solver: EigenSolver, chosen: Any, k: int, rng: np.random.Generator
-) -> tuple[Solution, str]:
+) -> tuple[ScatterPairs, str]:
     """The eigenpairs by a few products with the scatter matrix, and what to say of them."""
     sums = rows.tasks(_sums, broadcast(frame), full=False)
     what, verbose = "sums of squares", current_options().verbose
@@ -263,7 +263,7 @@ def _by_products(
         solver = Randomized()  # products with blocks: few passes over the data
     spectrum = solver.solve_with_extra(scatter_problem(scatter), k, 0, rng)
     how = f", by {solver.name} in {scatter.n_passes} passes over the data"
-    return Solution(spectrum, float(total.scatter.sum()), total.mean), how
+    return ScatterPairs(spectrum, float(total.scatter.sum()), total.mean), how
 
 
 def _with_signs(spectrum: Spectrum, rows: Rows, posed: ComponentsOfAll) -> Spectrum:

@@ -100,9 +100,9 @@ class PCA(SpectralEmbedder):
         return PrincipalComponents.of(data)
 
     def _fit_all_rows(self, rows: Rows) -> DistributedFit:
-        from manifoldry.spectral.distributed_pca import fit_all_rows
+        from manifoldry.spectral.distributed_pca import fit_principal_components
 
-        return fit_all_rows(self, rows)
+        return fit_principal_components(self, rows)
 
     def _max_components(self, data: Input) -> tuple[int, str]:
         return min(data.n_samples - 1, data.n_features), "min(n_samples - 1, n_features)"
