@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from manifoldry.util.typing import IntArray
 
-# Names of Dask's errors in versions since 2025.1; they are not imported before they are raised.
+# Names of Dask's errors in versions since 2025.4; they are not imported before they are raised.
 _LOST = {
     "CancelledError",
     "ClosedClientError",
@@ -129,11 +129,13 @@ def _blocks_that_fail(error: BaseException, graph: Any, running: Iterable[Any]) 
     """Blocks whose chunks raise the same error again, of those that were being read."""
     import dask
     from dask.core import get_deps
+    from dask.optimization import cull
 
     dependencies, dependents = get_deps(graph)
     for block in _blocks_after(running, lambda key: dependents[key], lambda key: key):
+        reading = list(dependencies[block])
         try:
-            dask.get(graph, list(dependencies[block]))
+            dask.get(cull(graph, reading)[0], reading)
         except type(error) as again:
             if str(again) == str(error):
                 yield block
