@@ -43,7 +43,7 @@ class PartitionOptions:
     sampled_per_cell : int
         Number of rows per cell in the sample for k-means.
     sample_size : int
-        Largest number of values in the sample: 512 MB in single precision.
+        Largest number of values in the sample: 512 MiB in single precision.
     largest_cell : float
         Cells of more rows than this multiple of the mean, such as copies of one point, are cut.
     """

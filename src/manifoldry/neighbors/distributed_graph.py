@@ -7,15 +7,16 @@ n rows of d features are divided into P parts of nearby rows, about as many as t
 - Work: n·C·d products to find the cells of rows, for C = max(√n, 16·P) cells, twice, and
   m·n²·d/C to compare rows with the points of m cells. m is chosen for the recall, often 3 to 30.
   K-means of a sample takes 400·C²·d on one worker while the others wait. All pairs take n²·d.
-- Network: the rows move to their parts once, or twice with more than about a hundred chunks. Then
+- Network: the rows move to their parts once, or twice with more than about fifty chunks. Then
   each worker receives the parts that are near its own, at most w·n·d numbers for w workers.
 - Memory: the cluster holds the rows, 2·m + 16·k bytes per row during the search (4·m with more than
   65 535 cells), and 12·k or 16·k afterwards. A task has two parts in memory, with copies in single
-  precision, and each worker the centers. The sample, up to 512 MB, is on one worker.
-- Tasks: P² to move the rows, or 2·P^1.5 if these are more than 10 000; one for each pair of near
+  precision, and each worker the centers. The sample, up to 2²⁷ values, is on one worker.
+- Tasks: P² to move the rows, or 2·P^1.5 if these are more than 2500; one for each pair of near
   parts, or P² for all pairs; about 15·P others. Dask takes about a millisecond for each.
 
-The client has numbers per part, and the parts that are near each; never rows, cells or edges.
+The client has the sizes of parts, and which parts have rows of a chunk or are near a part; never
+rows, cells or edges.
 """
 
 from __future__ import annotations
