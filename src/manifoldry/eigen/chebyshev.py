@@ -107,7 +107,7 @@ class ChebyshevSubspace(PairSolver):
         products, invariant = 0, _is_invariant(standard)
         while len(found.values) >= count:
             leading = found.values[:count], found.residuals[:count]
-            if converged(standard, *leading, self.acceptance, extra):
+            if converged(standard.norm, *leading, self.acceptance, extra):
                 return found.vectors[:, :count]
             unwanted = self._unwanted(standard, found.values)
             if products + self._least_products(standard, found, k, unwanted) > self.max_products:

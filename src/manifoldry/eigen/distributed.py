@@ -1,18 +1,40 @@
-"""Eigenpairs of a sparse matrix whose rows are on the workers of a cluster."""
+"""Eigenpairs of a sparse matrix whose rows are on the workers of a cluster.
+
+LOBPCG with a two-level preconditioner. Only blocks of vectors and small matrices are computed with,
+so that workers exchange
+
+- the rows of one block that parts need of each other, for its product with the matrix;
+- the unknowns of the coarse problem of the preconditioner;
+- inner products of a basis of at most t + 3b columns, which the client adds up;
+
+where the block has b = k + 6 columns at first, and those that have converged leave it. With n rows,
+p parts, e borders between parts and z nonzeros per row, an iteration takes
+
+- time: about n (2bz + 16b² + 4bf) operations on all workers together, where f is the number of
+  entries of the factors per row, at most 8z, and 40 on surfaces;
+- network: 8b bytes for each row that another part needs, and 16b for each unknown of the coarse
+  problem, of which there are at most 3000 (surfaces: 20 000), and those at borders several times;
+- memory: 8 (10b + 4t + z) + 24f bytes per row; the worker of the coarse problem up to 220 MB more;
+- tasks: 6p + e + p/7 + 1, where e counts both directions.
+
+The number of iterations depends on neither n nor p as long as groups of rows that make an unknown
+of the coarse problem do not grow: 20 to 30 on rolls. It grows with the third to half power of their
+size, to 50 at 100 rows, and with close eigenvalues after the k-th one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.scheduler import combined, compute, delayed, persist
-from manifoldry.eigen.distributed_preconditioner import TwoLevel
-from manifoldry.eigen.solver import rejection_message, safe_gaps
+from manifoldry.eigen.distributed_basis import Block, Gram, Step, orthonormal_coefficients
+from manifoldry.eigen.distributed_preconditioner import Preconditioner, TwoLevel
+from manifoldry.eigen.solver import converged, rejection_message, safe_gaps
 from manifoldry.eigen.spectrum import (
     DEFAULT_ACCEPTANCE,
     ROUNDING,
@@ -23,6 +45,11 @@ from manifoldry.eigen.spectrum import (
 from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.progress import progress
 from manifoldry.util.typing import Array, IntArray
+
+_REMEDY = (
+    "pass DistributedLobpcg(max_iter=1000), or fit to landmarks, which are solved in memory, in a "
+    "context manifoldry.distributed.using_options(landmarks=20_000)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,26 +125,52 @@ class DistributedSpectrum:
 class DistributedLobpcg:
     """Locally optimal block preconditioned conjugate gradients for matrices on workers.
 
+    As in :class:`Lobpcg`, the basis is orthonormal at each step. Results depend on the division
+    into parts only to rounding and, for the same parts and seed, not on the workers.
+
     Parameters
     ----------
     oversampling : int, default=5
         Block columns in addition to the wanted pairs; they speed up convergence.
     max_iter : int, default=200
         Largest number of iterations.
-    aggregates : int, default=2000
-        Largest number of unknowns of the coarse problem.
-    aggregate_size : int, default=30
-        Least number of rows of which one such unknown is made, on average.
-    shift : float, default=1e-8
-        Multiple of the norm that is added to the diagonal of matrices that are factorized.
+    patience : int, default=25
+        Iterations end if residuals have not become smaller by half in so many of them, or in a
+        fifth of so many if rounding errors keep them between what is aimed at and accepted.
+    preconditioner : TwoLevel, optional
+        Options of the preconditioner.
+
+    See Also
+    --------
+    Lobpcg : for matrices in memory.
+    DistributedProblem : what it solves.
+
+    Examples
+    --------
+    The path of 60 vertices, in two parts:
+
+    >>> import dask
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from manifoldry.distributed.exchange import DistributedMatrix
+    >>> from manifoldry.eigen import DistributedLobpcg, DistributedProblem
+    >>> ones = np.ones(60)
+    >>> A = sp.diags_array([-ones[1:], 2 * ones, -ones[1:]], offsets=[-1, 0, 1]).tolil()
+    >>> A[0, 0] = A[-1, -1] = 1
+    >>> bounds = np.array([0, 25, 60])
+    >>> blocks = [dask.delayed(A.tocsr()[:25]), dask.delayed(A.tocsr()[25:])]
+    >>> known = [dask.delayed(ones[:25, None]), dask.delayed(ones[25:, None])]
+    >>> matrix = DistributedMatrix.of(blocks, bounds)
+    >>> problem = DistributedProblem(matrix, bounds, norm=4.0, deflate=known)
+    >>> spectrum = DistributedLobpcg().solve(problem, 2, np.random.default_rng(0))
+    >>> np.abs(spectrum.values - 2 + 2 * np.cos(np.pi * np.array([1, 2]) / 60)).max() < 1e-12
+    np.True_
     """
 
     oversampling: int = 5
     max_iter: int = 200
-    aggregates: int = 2000
-    aggregate_size: int = 30
-    smoothing: int = 1
-    shift: float = 1e-8
+    patience: int = 25
+    preconditioner: TwoLevel = field(default_factory=TwoLevel)
 
     def solve(
         self,
@@ -129,6 +182,8 @@ class DistributedLobpcg:
         verbose: bool = False,
     ) -> DistributedSpectrum:
         """Return the k smallest eigenvalues that are not deflated, and their eigenvectors.
+
+        A ConvergenceWarning is issued if a residual is too large for its gap.
 
         Parameters
         ----------
@@ -148,312 +203,209 @@ class DistributedLobpcg:
         DistributedSpectrum
             The eigenpairs.
         """
-        seeds = rng.integers(2**63, size=len(problem.bounds) - 1)
-        known = _known(problem)
-        t = _columns_of(known)
-        if not 1 <= k <= problem.n - t:
+        known = _Known.of(problem)
+        most = problem.n - known.count
+        if not 1 <= k <= most:
             raise ValueError(
-                f"k={k} eigenpairs were requested, but a matrix of order n={problem.n} with {t} "
-                f"known eigenvectors has {problem.n - t} others; pass k between 1 and "
-                f"{problem.n - t}"
+                f"k={k} eigenpairs were requested, but a matrix of order n={problem.n} with "
+                f"{known.count} known eigenvectors has {most} others; pass k between 1 and {most}"
             )
-        size = min(k + 1 + self.oversampling, problem.n - t)
-        precondition = TwoLevel.of(
-            problem.matrix,
-            problem.bounds,
-            [delayed(_row_norms)(part) for part in known],
-            [int(seed) for seed in seeds],
-            count=min(self.aggregates, problem.n // self.aggregate_size),
-            smoothing=self.smoothing,
-            shift=self.shift * problem.norm,
-            norm=problem.norm,
-            start_columns=size + t,
+        b = min(k + 1 + self.oversampling, most)
+        seeds = rng.integers(2**63, size=len(known.blocks)).tolist()
+        guess = [delayed(_moduli)(block) for block in known.blocks]
+        columns = b + known.count
+        inverse = self.preconditioner.built(
+            problem.matrix, problem.bounds, guess, problem.norm, columns, seeds
         )
-        wanted = min(k + 1, size)
-        draw = delayed(_start)
-        given = problem.mass if start is not None else None
-        W = [
-            draw(
-                part,
-                precondition.starts[p],
-                size + t,
-                int(seeds[p]),
-                None if start is None else start[p],
-                None if given is None else given[p],
-            )
-            for p, part in enumerate(known)
-        ]
-        blocks = [delayed(_Block.of)(part) for part in known]
-        values = np.empty(0)
-        steps = progress(range(self.max_iter + 1), self.max_iter + 1, "eigenvectors", verbose)
-        for n_iter in steps:
-            blocks, W, AW, gram = self._expanded(problem, blocks, W)
-            if n_iter and _converged(values[:wanted], gram.residuals[:wanted], problem.norm):
-                break
-            step = _Step.of(gram, t, size)
-            values = step.values
-            blocks = [
-                delayed(_advanced)(block, W[p], AW[p], step) for p, block in enumerate(blocks)
-            ]
-            active = _active(gram.residuals, values, wanted, problem.norm)
-            W = precondition.applied(blocks, active)
-        return self._verified(problem, blocks, k, t, n_iter)
-
-    def _expanded(
-        self, problem: DistributedProblem, blocks: list[Any], W: list[Any]
-    ) -> tuple[list[Any], list[Any], list[Any], _Gram]:
-        """Compute blocks, W, their products and all inner products."""
-        AW = problem.matrix.times(W)
-        kept = persist([*blocks, *W, *AW])
-        p = len(blocks)
-        blocks, W, AW = kept[:p], kept[p : 2 * p], kept[2 * p :]
-        grams = [delayed(_Gram.of)(*each) for each in zip(blocks, W, AW, strict=True)]
-        (gram,) = compute([combined(grams, _Gram.sum)], "inner products")
-        return blocks, W, AW, gram
-
-    def _verified(
-        self, problem: DistributedProblem, blocks: list[Any], k: int, t: int, n_iter: int
-    ) -> DistributedSpectrum:
-        X = persist(delayed(_iterates)(block) for block in blocks)
-        empty = [delayed(_without_iterates)(block) for block in blocks]
-        empty, X, AX, gram = self._expanded(problem, empty, X)
-        size = gram.M.shape[0] - t
-        step = _Step.of(gram, t, size)
-        final = persist(
-            delayed(_advanced)(block, X[p], AX[p], step) for p, block in enumerate(empty)
-        )
-        squares = compute([combined([delayed(_squares)(b) for b in final], sum)], "residuals")[0]
-        residuals, values = np.sqrt(squares), step.values
-        pairs = Spectrum(
-            values=values[:k].copy(),
-            vectors=np.empty((0, k)),
-            residuals=residuals[:k].copy(),
-            gaps=safe_gaps(values[: k + 1], residuals, k, cluster_width(problem.norm)),
-            next_value=float(values[k]) if len(values) > k else float("nan"),
-            norm=problem.norm,
+        W = _starts(problem, inverse.starts(), start, columns, seeds)
+        blocks, n_iter = self._iterated(problem, known.blocks, W, inverse, k, b, verbose)
+        found = _verified(problem, known.blocks, blocks, k)
+        pairs = replace(
+            found.pairs,
             solver=type(self).__name__,
-            reason=f"{n_iter} iterations with products on workers",
+            reason=f"{n_iter} iterations on {len(blocks)} parts",
         )
         if not pairs.accepted:
-            warn(rejection_message(pairs), ConvergenceWarning)
-        masses = problem.mass or [None] * len(final)
-        f = persist(
-            delayed(_vectors)(block, k, mass) for block, mass in zip(final, masses, strict=True)
-        )
-        (largest,) = compute([combined([delayed(_largest)(v) for v in f], _maximum)], "signs")
-        signs = compute([combined([delayed(_signs)(v, largest) for v in f], _first_sign)], "signs")
-        return DistributedSpectrum(pairs, persist(delayed(_scaled)(v, signs[0]) for v in f), n_iter)
+            warn(rejection_message(pairs, _REMEDY), ConvergenceWarning)
+        return replace(found, pairs=pairs, n_iter=n_iter)
+
+    def _iterated(
+        self,
+        problem: DistributedProblem,
+        blocks: list[Any],
+        W: list[Any],
+        inverse: Preconditioner,
+        k: int,
+        b: int,
+        verbose: bool,
+    ) -> tuple[list[Any], int]:
+        """Blocks after all iterations, and the number of these."""
+        values: Array = np.empty(0)
+        excesses, active = [], None
+        total = self.max_iter + 1
+        for n_iter in progress(range(total), total, "eigenvectors", verbose):
+            blocks, W, AW, gram = _expanded(problem.matrix, blocks, W)
+            if n_iter:
+                first, residuals = values[: k + 1], gram.residuals
+                if converged(problem.norm, first, residuals[: k + 1]):
+                    break
+                excesses.append(float((residuals[:k] / _gaps(values, problem.norm)[:k]).max()))
+                if _stagnates(excesses, self.patience):
+                    break
+                active = _active(values, residuals, problem.norm)
+            step = Step.of(gram, b, active if active is not None and len(values) == b else None)
+            values = step.values
+            advance = delayed(Block.advanced)
+            blocks = [advance(*each, step) for each in zip(blocks, W, AW, strict=True)]
+            W = inverse.applied(blocks)
+        return blocks, n_iter
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
-    """Rows of known vectors V, iterates X and directions P with their products, and residuals."""
-
-    V: Array
-    AV: Array
-    X: Array
-    AX: Array
-    P: Array
-    AP: Array
-    R: Array
-
-    @classmethod
-    def of(cls, V: Array) -> _Block:
-        none = V[:, :0]
-        return cls(V, np.zeros_like(V), none, none, none, none, none)
-
-    def __sizeof__(self) -> int:
-        return sum(each.nbytes for each in vars(self).values())
-
-    def basis(self, W: Array) -> Array:
-        return np.hstack([self.V, self.X, self.P, W])
-
-    def products(self, AW: Array) -> Array:
-        return np.hstack([self.AV, self.AX, self.AP, AW])
-
-
-@dataclass(frozen=True, eq=False)
-class _Gram:
-    """Inner products of a basis with itself and with its products, and squares of residuals."""
-
-    M: Array
-    H: Array
-    squares: Array
-    sizes: tuple[int, int, int]
-
-    @classmethod
-    def of(cls, block: _Block, W: Array, AW: Array) -> _Gram:
-        S = block.basis(W)
-        sizes = block.X.shape[1], block.P.shape[1], W.shape[1]
-        return cls(S.T @ S, S.T @ block.products(AW), (block.R**2).sum(axis=0), sizes)
-
-    @classmethod
-    def sum(cls, grams: list[_Gram]) -> _Gram:
-        M, H, squares = grams[0].M, grams[0].H, grams[0].squares
-        for each in grams[1:]:
-            M, H, squares = M + each.M, H + each.H, squares + each.squares
-        return replace(grams[0], M=M, H=H, squares=squares)
-
-    @property
-    def residuals(self) -> Array:
-        return np.sqrt(self.squares)
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """Coefficients of the next iterates and directions in a basis."""
-
-    C: Array
-    D: Array
-    values: Array
-
-    @classmethod
-    def of(cls, gram: _Gram, t: int, size: int) -> _Step:
-        scale = 1 / np.sqrt(np.maximum(np.diag(gram.M), np.finfo(float).tiny))
-        M, H = (scale[:, None] * each * scale for each in (gram.M, (gram.H + gram.H.T) / 2))
-        T, starts = _orthonormal(M, (t, *gram.sizes))
-        T = T[:, t:]
-        values, c = np.linalg.eigh(T.T @ H @ T)
-        c = c[:, :size]
-        d = c.copy()
-        d[: starts[1] - t] = 0  # without the part along the old iterates
-        if gram.sizes[0] == 0:
-            d = d[:, :0]
-        for _ in range(2 if d.shape[1] else 0):
-            d = d - c @ (c.T @ d)
-            U, s, _ = np.linalg.svd(d, full_matrices=False)
-            d = U[:, s > 1e-12]
-        T = scale[:, None] * T
-        return cls(T @ c, T @ d, values[:size])
-
-
-def _orthonormal(
-    M: Array, sizes: Sequence[int], tolerance: float = 1e-9
-) -> tuple[Array, list[int]]:
-    """Coefficients of an orthonormal basis, group by group, and where groups end in it."""
-    T, ends, at = np.empty((len(M), 0)), [], 0
-    for size in sizes:
-        F = np.eye(len(M))[:, at : at + size]
-        for repeat in range(2 if size else 0):
-            F = F - T @ (T.T @ (M @ F))
-            values, U = np.linalg.eigh(F.T @ M @ F)
-            kept = values > (tolerance if repeat == 0 else 0.5)
-            F = F @ (U[:, kept] / np.sqrt(values[kept]))
-        T = np.hstack([T, F])
-        ends.append(T.shape[1])
-        at += size
-    return T, ends
-
-
-def _converged(values: Array, residuals: Array, norm: float) -> bool:
-    gaps = DEFAULT_ACCEPTANCE.finite_gaps(cluster_gaps(values, cluster_width(norm)), norm)
-    allowed = DEFAULT_ACCEPTANCE.stop_angles(len(gaps), 0) * gaps
-    return bool((residuals <= np.maximum(allowed, ROUNDING * norm / 2)).all())
-
-
-def _active(residuals: Array, values: Array, wanted: int, norm: float) -> list[int]:
-    """Columns that have not converged by far."""
-    if len(residuals) == 0:
-        return list(range(len(values)))
-    gaps = DEFAULT_ACCEPTANCE.finite_gaps(cluster_gaps(values, cluster_width(norm)), norm)
-    least = np.maximum(0.1 * DEFAULT_ACCEPTANCE.stop_angle * gaps, ROUNDING * norm / 2)
-    return [int(i) for i in np.flatnonzero(residuals > least)] or [0]
-
-
-def _known(problem: DistributedProblem) -> list[Any]:
+class _Known:
     """Orthonormal known eigenvectors."""
-    if problem.deflate is None:
-        return persist(delayed(_nothing)(int(b - a)) for a, b in pairwise(problem.bounds))
-    grams = [delayed(_inner)(part) for part in problem.deflate]
-    (M,) = compute([combined(grams, sum)], "known eigenvectors")
-    scale = 1 / np.sqrt(np.diag(M))
-    T = scale[:, None] * _orthonormal(scale[:, None] * M * scale, (len(M),))[0]
-    return persist(delayed(_times)(part, T) for part in problem.deflate)
+
+    blocks: list[Any]
+    count: int
+
+    @classmethod
+    def of(cls, problem: DistributedProblem) -> _Known:
+        if problem.deflate is None:
+            sizes = np.diff(problem.bounds).tolist()
+            V = [delayed(np.empty)((rows, 0)) for rows in sizes]
+            return cls(_with_products(problem.matrix, V), 0)
+        grams = [delayed(_inner_products)(part) for part in problem.deflate]
+        M = compute([combined(grams, sum)], "known eigenvectors")[0]
+        scale = 1 / np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
+        T = orthonormal_coefficients(scale[:, None] * M * scale, (len(M),))[0]
+        V = persist(delayed(np.matmul)(part, scale[:, None] * T) for part in problem.deflate)
+        return cls(_with_products(problem.matrix, V), T.shape[1])
 
 
-def _columns_of(parts: list[Any]) -> int:
-    return int(compute([delayed(_width)(parts[0])], "columns")[0])
+def _with_products(matrix: DistributedMatrix, V: list[Any]) -> list[Any]:
+    return persist(map(delayed(Block.of), V, matrix.times(V)))
 
 
-def _width(V: Array) -> int:
-    return V.shape[1]
+def _inner_products(V: Array) -> Array:
+    return np.asarray(V.T @ V)
 
 
-def _nothing(rows: int) -> Array:
-    return np.empty((rows, 0))
+def _moduli(block: Block) -> Array:
+    """The sum of known eigenvectors of connected components, or 1 without any."""
+    return np.linalg.norm(block.V, axis=1) if block.V.shape[1] else np.ones(len(block.V))
 
 
-def _inner(V: Array) -> Array:
-    return V.T @ V
+def _starts(
+    problem: DistributedProblem,
+    coarse: list[Any],
+    given: Sequence[Any] | None,
+    columns: int,
+    seeds: list[int],
+) -> list[Any]:
+    none = [None] * len(coarse)
+    each = zip(coarse, given or none, problem.mass or none, seeds, strict=True)
+    return [delayed(_start)(X, F, mass, columns, seed) for X, F, mass, seed in each]
 
 
-def _times(V: Array, T: Array) -> Array:
-    return V @ T
+def _start(X: Array, F: Array | None, mass: Array | None, columns: int, seed: int) -> Array:
+    """Approximate eigenvectors, with random ones if they are too few."""
+    if F is not None:
+        X = np.hstack([F if mass is None else np.sqrt(mass)[:, None] * F, X])
+    missing = max(0, columns - X.shape[1])
+    return np.hstack([X, np.random.default_rng(seed).standard_normal((len(X), missing))])
 
 
-def _row_norms(V: Array) -> Array:
-    return np.linalg.norm(V, axis=1) if V.shape[1] else np.ones(len(V))
+def _expanded(
+    matrix: DistributedMatrix, blocks: list[Any], W: list[Any]
+) -> tuple[list[Any], list[Any], list[Any], Gram]:
+    """Blocks, W and its products, which the workers keep, and all inner products."""
+    n_parts = len(blocks)
+    kept = persist([*blocks, *W, *matrix.times(W)])
+    blocks, W, AW = kept[:n_parts], kept[n_parts : 2 * n_parts], kept[2 * n_parts :]
+    grams = map(delayed(Gram.of), blocks, W, AW)
+    return blocks, W, AW, compute([combined(list(grams), Gram.sum)], "inner products")[0]
 
 
-def _start(
-    V: Array, coarse: Array, columns: int, seed: int, given: Array | None, mass: Array | None
-) -> Array:
-    """Approximate eigenvectors, completed by random ones."""
-    pieces = [coarse]
-    if given is not None:
-        pieces.insert(0, given if mass is None else np.sqrt(mass)[:, None] * given)
-    missing = max(0, columns - sum(each.shape[1] for each in pieces))
-    pieces.append(np.random.default_rng(seed).standard_normal((len(V), missing)))
-    return np.hstack(pieces)
+def _gaps(values: Array, norm: float) -> Array:
+    return DEFAULT_ACCEPTANCE.finite_gaps(cluster_gaps(values, cluster_width(norm)), norm)
 
 
-def _advanced(block: _Block, W: Array, AW: Array, step: _Step) -> _Block:
-    S, AS = block.basis(W), block.products(AW)
-    X, AX = S @ step.C, AS @ step.C
-    return replace(block, X=X, AX=AX, P=S @ step.D, AP=AS @ step.D, R=AX - X * step.values)
+def _active(values: Array, residuals: Array, norm: float) -> IntArray:
+    """Iterates that would gain from further steps; one at least, so that there is a step."""
+    least = 0.1 * DEFAULT_ACCEPTANCE.stop_angle * _gaps(values, norm)
+    active = np.flatnonzero(residuals > np.maximum(least, ROUNDING / 2 * norm))
+    return active if len(active) else np.array([int(np.argmax(residuals / least))])
 
 
-def _iterates(block: _Block) -> Array:
+def _stagnates(excesses: list[float], patience: int) -> bool:
+    """Whether residuals have not halved in so many iterations, or a fifth of it if acceptable."""
+    if min(excesses) <= DEFAULT_ACCEPTANCE.angle:
+        patience = max(1, patience // 5)
+    return len(excesses) > patience and min(excesses[-patience:]) > 0.5 * min(excesses[:-patience])
+
+
+def _verified(
+    problem: DistributedProblem, known: list[Any], blocks: list[Any], k: int
+) -> DistributedSpectrum:
+    """The pairs of the iterates, by a Rayleigh–Ritz step with new products."""
+    X = persist(delayed(_iterates)(block) for block in blocks)
+    known, X, AX, gram = _expanded(problem.matrix, known, X)
+    step, norm = Step.of(gram, gram.sizes[-1]), problem.norm
+    advance = delayed(Block.advanced)
+    final = persist(advance(*each, step) for each in zip(known, X, AX, strict=True))
+    squares = compute([combined([delayed(_squares)(b) for b in final], sum)], "residuals")[0]
+    values, residuals = step.values, np.sqrt(squares)
+    pairs = Spectrum(
+        values=values[:k].copy(),
+        vectors=np.empty((0, k)),
+        residuals=residuals[:k].copy(),
+        gaps=safe_gaps(values[: k + 1], residuals, k, cluster_width(norm)),
+        next_value=float(values[k]) if len(values) > k else float("nan"),
+        norm=norm,
+    )
+    masses = problem.mass or [None] * len(final)
+    pieces = zip(final, masses, strict=True)
+    F = persist(delayed(_eigenvectors)(block, mass, k) for block, mass in pieces)
+    return DistributedSpectrum(pairs, _with_fixed_signs(F), 0)
+
+
+def _iterates(block: Block) -> Array:
     return block.X
 
 
-def _without_iterates(block: _Block) -> _Block:
-    return _Block.of(block.V)
+def _squares(block: Block) -> Array:
+    return block.squares
 
 
-def _squares(block: _Block) -> Array:
-    return np.asarray((block.R**2).sum(axis=0))
+def _eigenvectors(block: Block, mass: Array | None, k: int) -> Array:
+    G = block.X[:, :k]
+    return G.copy() if mass is None else G / np.sqrt(mass)[:, None]
 
 
-def _vectors(block: _Block, k: int, mass: Array | None) -> Array:
-    V = block.X[:, :k]
-    return V if mass is None else V / np.sqrt(mass)[:, None]
+def _with_fixed_signs(F: list[Any]) -> list[Any]:
+    """Vectors whose entry of largest modulus is positive: the first one if several are equal."""
+    largest = compute([combined([delayed(_largest)(part) for part in F], _maximum)], "signs")[0]
+    signs = compute([combined([delayed(_signs)(part, largest) for part in F], _first)], "signs")[0]
+    return persist(delayed(np.multiply)(part, np.where(signs == 0, 1.0, signs)) for part in F)
 
 
-def _largest(V: Array) -> Array:
-    return np.abs(V).max(axis=0, initial=0.0)
+def _largest(F: Array) -> Array:
+    return np.asarray(np.abs(F).max(axis=0, initial=0.0))
 
 
 def _maximum(arrays: list[Array]) -> Array:
-    return np.max(arrays, axis=0)
+    return np.asarray(np.max(arrays, axis=0))
 
 
-def _signs(V: Array, largest: Array, tie: float = 1e-6) -> Array:
-    """Sign of the first entry whose modulus is the largest; 0 without one."""
-    reached = np.abs(V) >= (1 - tie) * largest
-    if not len(V):
-        return np.zeros(V.shape[1])
-    first = np.argmax(reached, axis=0)
-    columns = np.arange(V.shape[1])
-    return np.where(reached[first, columns], np.sign(V[first, columns]), 0.0)
+def _signs(F: Array, largest: Array, tie: float = 1e-6) -> Array:
+    """Sign of the first entry of each column that is as large as the largest one, or 0."""
+    reached = np.vstack([np.abs(F) >= (1 - tie) * largest, np.ones(F.shape[1], dtype=bool)])
+    entries = np.vstack([F, np.zeros(F.shape[1])])
+    return np.sign(entries[np.argmax(reached, axis=0), np.arange(F.shape[1])])
 
 
-def _first_sign(signs: list[Array]) -> Array:
+def _first(signs: list[Array]) -> Array:
     out = signs[0]
     for each in signs[1:]:
         out = np.where(out == 0, each, out)
     return out
-
-
-def _scaled(V: Array, signs: Array) -> Array:
-    return V * np.where(signs == 0, 1.0, signs)

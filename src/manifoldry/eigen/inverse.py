@@ -64,8 +64,10 @@ class ShiftedInverse:
         sign = -SpectrumEnd(end).sign
         n = A.shape[0]
         self._solve: Solve
+        self.size: int  # entries of the factor
         if isinstance(A, DeviceOperator):
             self._factorize_on_device(A, sign, shift)
+            self.size = n**2
             return
         if sp.issparse(A) and A.nnz > NEARLY_DENSE * n**2:
             A = A.toarray()
@@ -78,10 +80,12 @@ class ShiftedInverse:
                 else _definite_lu(M, skip_pivot_check=skip_pivot_check)
             )
             self._solve = lambda X: factor.solve(X)
+            self.size = factor.size if isinstance(factor, SparseCholesky) else factor.nnz
         else:
             self.M = sign * A  # a copy
             self.M[np.diag_indices(n)] -= sign * shift
             self._solve = partial(cho_solve, _cholesky(self.M), check_finite=False)
+            self.size = n**2
 
     def _factorize_on_device(self, A: DeviceOperator, sign: float, shift: float) -> None:
         device, diagonal = A.device, A.device.xp.arange(A.shape[0])

@@ -144,7 +144,7 @@ class Lanczos(PairSolver):
         basis = max(self.basis, 3 * count)
 
         def stop(values: Array, residuals: Array) -> bool:
-            return converged(standard, values, residuals, self.acceptance, extra)
+            return converged(standard.norm, values, residuals, self.acceptance, extra)
 
         space = constrained_subspace(standard, rng)
         run = largest_pairs(

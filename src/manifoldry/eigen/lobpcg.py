@@ -110,7 +110,7 @@ class Lobpcg(PairSolver):
             AX = standard.project(standard.apply(X))
             R = AX - X * like(values, X)
             lengths = namespace(R).linalg.norm(R[:, :k], axis=0)
-            if converged(standard, values[:k], to_numpy(lengths)):
+            if converged(standard.norm, values[:k], to_numpy(lengths)):
                 break
             values, X, directions = _step(standard, X, precondition(R), directions)
         return X[:, :k]

@@ -69,7 +69,7 @@ class Randomized(PairSolver):
             X = _krylov_ritz(standard, X, power)
             power = min(2 * power, longest)
             values, V, residuals = rayleigh_ritz(standard, X[:, :k])
-            if converged(standard, values, residuals):
+            if converged(standard.norm, values, residuals):
                 break
         return V
 

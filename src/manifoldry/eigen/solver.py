@@ -361,7 +361,7 @@ def safe_gaps(values: Array, residuals: Array, k: int, width: float) -> Array:
 
 
 def converged(
-    standard: StandardProblem,
+    norm: float,
     values: Array,
     residuals: Array,
     acceptance: Acceptance = DEFAULT_ACCEPTANCE,
@@ -372,18 +372,21 @@ def converged(
     The last pair only measures the gap of the others, and of the `extra` pairs after it only the
     values are needed, so a weaker test is enough for them.
     """
-    gaps = cluster_gaps(values, cluster_width(standard.norm, acceptance.angle))
-    gaps = acceptance.finite_gaps(gaps, standard.norm)
+    gaps = cluster_gaps(values, cluster_width(norm, acceptance.angle))
+    gaps = acceptance.finite_gaps(gaps, norm)
     allowed = acceptance.stop_angles(len(gaps), extra) * gaps
-    return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
+    return bool((residuals <= np.maximum(allowed, ROUNDING * norm / 2)).all())
 
 
-def rejection_message(spectrum: Spectrum) -> str:
+def rejection_message(
+    spectrum: Spectrum,
+    remedy: str = 'pass eigen_solver="auto", or a solver with more iterations',
+) -> str:
     """Return the text of the warning about a spectrum that was not accepted."""
     i = spectrum.worst
     return (
         f"{spectrum.solver} left eigenvector {i} (eigenvalue {spectrum.values[i]:.3g}) with a "
         f"residual of {spectrum.residuals[i]:.1e} where {spectrum.tolerances[i]:.1e} is needed: "
         f"the gap to the next eigenvalue is {spectrum.gaps[i]:.1e}. Coordinates of the embedding "
-        'may be mixed; pass eigen_solver="auto", or a solver with more iterations'
+        f"may be mixed; {remedy}"
     )
