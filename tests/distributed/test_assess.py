@@ -12,7 +12,7 @@ from manifoldry.distributed.samples import DisjointSamples
 from manifoldry.metrics import neighbor_preservation, trustworthiness
 from manifoldry.metrics.pair import DataEmbeddingPair
 from manifoldry.metrics.preservation import NeighborRanks
-from manifoldry.metrics.ranks_among_all import Points, rank_neighbors
+from manifoldry.metrics.ranks_among_all import ComparedPoints, rank_neighbors
 
 da = pytest.importorskip("dask.array")
 
@@ -40,7 +40,7 @@ def pair(request):
 
 def ranks(X, Y, rows, *, chunk=130, k=7, metric="euclidean"):
     dX, dY = (Rows.read(each) for each in chunked(X, Y.astype(float), rows=chunk))
-    points = Points(rows, [X[rows], Y[rows].astype(float)], metric)
+    points = ComparedPoints(rows, [X[rows], Y[rows].astype(float)], metric)
     [found] = rank_neighbors(dX, dY, points, k)
     return found
 

@@ -32,8 +32,13 @@ import numpy as np
 
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.scheduler import combined, compute, delayed, persist
-from manifoldry.eigen.distributed_basis import Block, Gram, Step, orthonormal_coefficients
-from manifoldry.eigen.distributed_preconditioner import Preconditioner, TwoLevel
+from manifoldry.eigen.distributed_basis import (
+    Block,
+    InnerProducts,
+    RitzStep,
+    orthonormal_coefficients,
+)
+from manifoldry.eigen.distributed_preconditioner import DistributedPreconditioner, TwoLevel
 from manifoldry.eigen.solver import converged, rejection_message, safe_gaps
 from manifoldry.eigen.spectrum import (
     DEFAULT_ACCEPTANCE,
@@ -234,7 +239,7 @@ class DistributedLobpcg:
         problem: DistributedProblem,
         blocks: list[Any],
         W: list[Any],
-        inverse: Preconditioner,
+        inverse: DistributedPreconditioner,
         k: int,
         b: int,
         verbose: bool,
@@ -253,7 +258,7 @@ class DistributedLobpcg:
                 if _stagnates(excesses, self.patience):
                     break
                 active = _active(values, residuals, problem.norm)
-            step = Step.of(gram, b, active if active is not None and len(values) == b else None)
+            step = RitzStep.of(gram, b, active if active is not None and len(values) == b else None)
             values = step.values
             advance = delayed(Block.advanced)
             blocks = [advance(*each, step) for each in zip(blocks, W, AW, strict=True)]
@@ -317,13 +322,13 @@ def _start(X: Array, F: Array | None, mass: Array | None, columns: int, seed: in
 
 def _expanded(
     matrix: DistributedMatrix, blocks: list[Any], W: list[Any]
-) -> tuple[list[Any], list[Any], list[Any], Gram]:
+) -> tuple[list[Any], list[Any], list[Any], InnerProducts]:
     """Blocks, W and its products, which the workers keep, and all inner products."""
     n_parts = len(blocks)
     kept = persist([*blocks, *W, *matrix.times(W)])
     blocks, W, AW = kept[:n_parts], kept[n_parts : 2 * n_parts], kept[2 * n_parts :]
-    grams = map(delayed(Gram.of), blocks, W, AW)
-    return blocks, W, AW, compute([combined(list(grams), Gram.sum)], "inner products")[0]
+    grams = map(delayed(InnerProducts.of), blocks, W, AW)
+    return blocks, W, AW, compute([combined(list(grams), InnerProducts.sum)], "inner products")[0]
 
 
 def _gaps(values: Array, norm: float) -> Array:
@@ -350,7 +355,7 @@ def _verified(
     """The pairs of the iterates, by a Rayleigh–Ritz step with new products."""
     X = persist(delayed(_iterates)(block) for block in blocks)
     known, X, AX, gram = _expanded(problem.matrix, known, X)
-    step, norm = Step.of(gram, gram.sizes[-1]), problem.norm
+    step, norm = RitzStep.of(gram, gram.sizes[-1]), problem.norm
     advance = delayed(Block.advanced)
     final = persist(advance(*each, step) for each in zip(known, X, AX, strict=True))
     squares = compute([combined([delayed(_squares)(b) for b in final], sum)], "residuals")[0]

@@ -19,7 +19,7 @@ _INDEPENDENT = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class RitzStep:
     """The next iterates and directions, as combinations of the columns of a basis.
 
     Parameters
@@ -40,12 +40,12 @@ class Step:
     active: IntArray
 
     @classmethod
-    def of(cls, gram: Gram, b: int, active: IntArray | None = None) -> Step:
+    def of(cls, gram: InnerProducts, b: int, active: IntArray | None = None) -> RitzStep:
         """Return the step to the b smallest Ritz values in the span of a basis.
 
         Parameters
         ----------
-        gram : Gram
+        gram : InnerProducts
             The inner products of the basis.
         b : int
             Largest number of iterates.
@@ -54,7 +54,7 @@ class Step:
 
         Returns
         -------
-        Step
+        RitzStep
             The step.
         """
         scale = 1 / np.sqrt(np.maximum(np.diag(gram.M), np.finfo(float).tiny))
@@ -102,7 +102,7 @@ class Block:
         none = V[:, :0]
         return cls(V, AV, none, none, none, none, none, np.empty(0))
 
-    def advanced(self, W: Array, AW: Array, step: Step) -> Block:
+    def advanced(self, W: Array, AW: Array, step: RitzStep) -> Block:
         """Return the block after a step in the span of its basis and W."""
         S, AS = self.basis(W), self.products(AW)
         X, AX = S @ step.iterates, AS @ step.iterates
@@ -136,7 +136,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Gram:
+class InnerProducts:
     """Inner products of a basis.
 
     Parameters
@@ -155,14 +155,14 @@ class Gram:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, block: Block, W: Array, AW: Array) -> Gram:
+    def of(cls, block: Block, W: Array, AW: Array) -> InnerProducts:
         """Return the contribution of a part."""
         S = block.basis(W)
         sizes = tuple(each.shape[1] for each in (block.V, block.X, block.P, W))
         return cls(S.T @ S, S.T @ block.products(AW), block.squares, sizes)
 
     @classmethod
-    def sum(cls, grams: list[Gram]) -> Gram:
+    def sum(cls, grams: list[InnerProducts]) -> InnerProducts:
         """Return the sum, in the order of the list."""
         total = grams[0]
         for each in grams[1:]:

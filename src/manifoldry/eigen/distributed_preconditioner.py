@@ -86,7 +86,7 @@ class TwoLevel:
         norm: float,
         columns: int,
         seeds: Sequence[int],
-    ) -> Preconditioner:
+    ) -> DistributedPreconditioner:
         """Return the preconditioner of a matrix, whose factors are on the workers.
 
         Parameters
@@ -106,7 +106,7 @@ class TwoLevel:
 
         Returns
         -------
-        Preconditioner
+        DistributedPreconditioner
             The preconditioner.
         """
         shift, m = self.shift * norm, self._number_of_groups(matrix, bounds)
@@ -125,7 +125,7 @@ class TwoLevel:
         parts = persist(solver(A, z, az, shift, self.fill, seed) for A, z, az, seed in pieces)
         sums = combined([delayed(_galerkin)(part, m) for part in parts], _added)
         coarse = persist([delayed(CoarseSolver)(sums, shift, columns, seeds[0])])[0]
-        return Preconditioner(parts, coarse)
+        return DistributedPreconditioner(parts, coarse)
 
     def _number_of_groups(self, matrix: DistributedMatrix, bounds: IntArray) -> int:
         largest = int(np.argmax(np.diff(bounds)))
@@ -138,7 +138,7 @@ class TwoLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class Preconditioner:
+class DistributedPreconditioner:
     """What parts and the worker of the coarse problem keep.
 
     Parameters
@@ -377,8 +377,9 @@ def _restricted(part: PartSolver, block: Block) -> tuple[IntArray, Array, Array]
 def _coarse_solution(
     coarse: CoarseSolver, pieces: list[tuple[IntArray, Array, Array]]
 ) -> list[tuple[Array, Array]]:
-    """The coarse correction at the groups of each part, and its inner products with the vectors
-    that were found. Contributions are added in the order of parts.
+    """The coarse correction at the groups of each part, and its inner products with found vectors.
+
+    Contributions are added in the order of parts.
     """
     m = len(coarse.vectors)
     _, right, found = (np.zeros((m, each.shape[-1])) for each in pieces[0])

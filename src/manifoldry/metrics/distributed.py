@@ -29,7 +29,7 @@ from manifoldry.metrics.labels import label_codes
 from manifoldry.metrics.pair import read_embedding
 from manifoldry.metrics.pipelines import refuse_steps_before
 from manifoldry.metrics.preservation import NeighborRanks
-from manifoldry.metrics.ranks_among_all import Points, rank_neighbors
+from manifoldry.metrics.ranks_among_all import ComparedPoints, rank_neighbors
 from manifoldry.metrics.summary import DEFAULT_THRESHOLDS
 from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.spectral.pca import PCA
@@ -207,7 +207,7 @@ def _of_all_rows(
     spaces = [X[:count], first.pair.Y[:count]]
     if project is not None:
         spaces.append(project(spaces[0]))
-    points = Points(samples.groups[0][:count], spaces, metric, project)
+    points = ComparedPoints(samples.groups[0][:count], spaces, metric, project)
     ranks = rank_neighbors(data, embedding, points, k, verbose=current_options().verbose)
     metrics = _means([each.metrics for each in found]) | _neighbor_metrics(ranks[0], k)
     baseline = _means([each.baseline for each in found])

@@ -29,7 +29,7 @@ _ACCURACY = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class ComparedPoints:
     """Some rows in the data and in each embedding.
 
     Parameters
@@ -85,7 +85,7 @@ class Nearest:
 
 
 def rank_neighbors(
-    data: Rows, embedding: Rows, points: Points, k: int, *, verbose: bool = False
+    data: Rows, embedding: Rows, points: ComparedPoints, k: int, *, verbose: bool = False
 ) -> list[tuple[NeighborRanks, NeighborRanks]]:
     """Rank the neighbors of points among all rows, for each embedding.
 
@@ -93,7 +93,7 @@ def rank_neighbors(
     ----------
     data, embedding : Rows
         All rows, in the same blocks.
-    points : Points
+    points : ComparedPoints
         The points.
     k : int
         Number of neighbors.
@@ -130,7 +130,7 @@ def _distances(points: Array, block: Array, metric: Any) -> Array:
     return squared_distances(points, block, Frame.of(points), _ACCURACY)
 
 
-def _slices(X: Array, Y: Array, start: int, points: Points) -> Any:
+def _slices(X: Array, Y: Array, start: int, points: ComparedPoints) -> Any:
     """Parts of a block: their first row, and the distances of the points to them in each space."""
     for part in row_blocks(len(X), len(points.rows), budget=_BUDGET):
         blocks = [X[part], Y[part]]
@@ -144,7 +144,7 @@ def _slices(X: Array, Y: Array, start: int, points: Points) -> Any:
         yield first, distances
 
 
-def _nearest(X: Array, Y: Array, start: int, points: Points, k: int) -> list[Nearest]:
+def _nearest(X: Array, Y: Array, start: int, points: ComparedPoints, k: int) -> list[Nearest]:
     """The nearest rows of a block in each space; runs on a worker."""
     n_points, n_spaces = len(points.rows), len(points.spaces)
     nothing = np.empty((n_points, 0), np.intp), np.empty((n_spaces, n_points, 0))
@@ -180,7 +180,7 @@ def _nearer(
     X: Array,
     Y: Array,
     start: int,
-    points: Points,
+    points: ComparedPoints,
     nearest: list[Nearest],
     pairs: list[tuple[int, int]],
 ) -> Array:

@@ -36,7 +36,12 @@ from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import broadcast, delayed, persist
 from manifoldry.neighbors.choose import EXACT_WORK
 from manifoldry.neighbors.distributed_cells import PartitionedRows
-from manifoldry.neighbors.distributed_search import Found, NearbySearch, Searched, exact_search
+from manifoldry.neighbors.distributed_search import (
+    NearbySearch,
+    NearestRows,
+    Searched,
+    exact_search,
+)
 from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
 from manifoldry.util.checks import as_generator, check_option
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -277,7 +282,7 @@ def _reason(searched: Searched, search: str, work: float) -> str:
     return f"{searched.how}: {why}{measured}"
 
 
-def _edges(found: Found, n: int) -> Matrix:
+def _edges(found: NearestRows, n: int) -> Matrix:
     """The neighbors as a sparse matrix, (rows of the part, n)."""
     rows, k = found.positions.shape
     ends = np.arange(rows + 1) * k

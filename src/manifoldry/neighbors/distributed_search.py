@@ -32,28 +32,28 @@ from manifoldry.neighbors.distributed_cells import Partition, PartitionedRows
 from manifoldry.util.typing import Array, IntArray
 
 
-class Found(NamedTuple):
+class NearestRows(NamedTuple):
     """Positions (n, k) of the nearest rows found so far, -1 for none, and distances."""
 
     positions: IntArray
     distances: Array
 
     @classmethod
-    def nothing(cls, n: int, k: int) -> Found:
+    def nothing(cls, n: int, k: int) -> NearestRows:
         """None yet."""
         return cls(np.full((n, k), -1, dtype=np.int64), np.full((n, k), np.inf))
 
-    def rows(self, rows: Any) -> Found:
+    def rows(self, rows: Any) -> NearestRows:
         """Those of some rows."""
-        return Found(self.positions[rows], self.distances[rows])
+        return NearestRows(self.positions[rows], self.distances[rows])
 
-    def with_others(self, other: Found) -> Found:
+    def with_others(self, other: NearestRows) -> NearestRows:
         """The nearest of both."""
         k = self.positions.shape[1]
         positions = np.concatenate([self.positions, other.positions], axis=1)
         distances = np.concatenate([self.distances, other.distances], axis=1)
         positions, distances = sort_rows(positions, distances)
-        return Found(positions[:, :k], distances[:, :k])
+        return NearestRows(positions[:, :k], distances[:, :k])
 
 
 class Searched(NamedTuple):
@@ -243,7 +243,7 @@ def _among_all(rows: PartitionedRows, queries: Any, own: Any, k: int, metric: st
     return combined(tasks, _merged)
 
 
-def _nearest(X: Array, Y: Array, own: IntArray, start: int, k: int, metric: str) -> Found:
+def _nearest(X: Array, Y: Array, own: IntArray, start: int, k: int, metric: str) -> NearestRows:
     """The nearest rows of a part to queries, except themselves; `own` are their positions."""
     n = len(Y)
     Y = _of_similar_size(Y, X)
@@ -251,8 +251,8 @@ def _nearest(X: Array, Y: Array, own: IntArray, start: int, k: int, metric: str)
     indices, distances = index.nearest(X, min(k + 1 + len(Y) - n, len(Y)))
     positions = indices.astype(np.int64) + start
     left_out = (positions == own[:, None]) | (indices >= n)
-    others = Found(np.where(left_out, -1, positions), np.where(left_out, np.inf, distances))
-    return Found.nothing(len(X), k).with_others(others)
+    others = NearestRows(np.where(left_out, -1, positions), np.where(left_out, np.inf, distances))
+    return NearestRows.nothing(len(X), k).with_others(others)
 
 
 def _of_similar_size(Y: Array, X: Array, largest: float = 1e100) -> Array:
@@ -264,20 +264,20 @@ def _of_similar_size(Y: Array, X: Array, largest: float = 1e100) -> Array:
     return np.vstack([Y, X[np.argmax(size)]])
 
 
-def _merged(found: list[Found]) -> Found:
+def _merged(found: list[NearestRows]) -> NearestRows:
     """The nearest of several parts."""
-    return reduce(Found.with_others, found)
+    return reduce(NearestRows.with_others, found)
 
 
 def _nearer(
-    found: Found | None, X: Array, Y: Array, start: int, other_start: int, k: int, metric: str
-) -> Found:
+    found: NearestRows | None, X: Array, Y: Array, start: int, other_start: int, k: int, metric: str
+) -> NearestRows:
     """What was found, or nearer rows of another part, by comparing all pairs."""
     nearest = _nearest(X, Y, np.arange(start, start + len(X)), other_start, k, metric)
     return nearest if found is None else found.with_others(nearest)
 
 
-def _needed(partition: Partition, queries: Array, truth: Found, recall: float) -> int:
+def _needed(partition: Partition, queries: Array, truth: NearestRows, recall: float) -> int:
     """Number of cells to search per row, from every other row of a sample."""
     squares = center_squares(partition.single(queries[::2]), partition.centers)
     cells = np.searchsorted(partition.starts, truth.positions[::2], side="right") - 1
@@ -308,7 +308,7 @@ def _near_parts(near: IntArray, partition: Partition) -> IntArray:
 
 
 def _compared(
-    found: Found | None,
+    found: NearestRows | None,
     X: Array,
     Y: Array,
     near: IntArray,
@@ -318,9 +318,9 @@ def _compared(
     start: int,
     k: int,
     n_extra: int,
-) -> Found:
+) -> NearestRows:
     """What was found, or nearer rows of another part in the cells that rows are compared with."""
-    found = Found.nothing(len(X), k) if found is None else found
+    found = NearestRows.nothing(len(X), k) if found is None else found
     X, Y = partition.exact(X), partition.exact(Y)
     candidates = _candidates(found, X, Y, near, partition, part, other, n_extra)
     rows = np.flatnonzero((candidates >= 0).any(axis=1))
@@ -331,14 +331,14 @@ def _compared(
         X, Y, rows[query], candidates[query, slot], partition.frame.unit
     )
     positions = np.where(candidates >= 0, candidates.astype(np.int64) + start, -1)
-    nearest = found.rows(rows).with_others(Found(positions, distances))
-    all_rows = Found(found.positions.copy(), found.distances.copy())
+    nearest = found.rows(rows).with_others(NearestRows(positions, distances))
+    all_rows = NearestRows(found.positions.copy(), found.distances.copy())
     all_rows.positions[rows], all_rows.distances[rows] = nearest
     return all_rows
 
 
 def _candidates(
-    found: Found,
+    found: NearestRows,
     X: Array,
     Y: Array,
     near: IntArray,
@@ -386,19 +386,19 @@ def _writable(X: Array) -> Array:
     return X if X.flags.writeable and X.flags.c_contiguous else X.copy()
 
 
-def _finished(found: Found, partition: Partition) -> Found:
+def _finished(found: NearestRows, partition: Partition) -> NearestRows:
     """Distances of the metric; on the unit sphere they were chords."""
     if partition.metric == "euclidean":
         return found
     return found._replace(distances=found.distances**2 / 2)
 
 
-def _missing(found: Found) -> IntArray:
+def _missing(found: NearestRows) -> IntArray:
     """Rows with fewer than k neighbors."""
     return np.flatnonzero(np.isinf(found.distances[:, -1]))
 
 
-def _n_missing(found: Found) -> int:
+def _n_missing(found: NearestRows) -> int:
     return len(_missing(found))
 
 
@@ -406,9 +406,11 @@ def _global(rows: list[IntArray], starts: IntArray) -> IntArray:
     return np.concatenate([each + start for each, start in zip(rows, starts, strict=True)])
 
 
-def _replaced(found: Found, rows: IntArray, nearest: Found, first: int, stop: int) -> Found:
+def _replaced(
+    found: NearestRows, rows: IntArray, nearest: NearestRows, first: int, stop: int
+) -> NearestRows:
     """What was found, with other neighbors of some rows."""
-    changed = Found(found.positions.copy(), found.distances.copy())
+    changed = NearestRows(found.positions.copy(), found.distances.copy())
     changed.positions[rows], changed.distances[rows] = nearest.rows(slice(first, stop))
     return changed
 
@@ -417,11 +419,11 @@ def _taken(X: Array, rows: IntArray) -> Array:
     return X[rows]
 
 
-def _of_rows(found: Found, rows: IntArray) -> Found:
+def _of_rows(found: NearestRows, rows: IntArray) -> NearestRows:
     return found.rows(rows)
 
 
-def _fraction(found: list[Found], truth: Found) -> float:
+def _fraction(found: list[NearestRows], truth: NearestRows) -> float:
     """Fraction of neighbors that are as near as the true ones, of every other row."""
     distances = np.concatenate([each.distances for each in found])
     # Any of several tied rows counts as found.
