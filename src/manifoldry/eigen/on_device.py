@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.device import Device, current_device, device_of
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.eigen.gram import Gram
 from manifoldry.util.arrays import like
 from manifoldry.util.cached import cached_property
@@ -71,7 +71,9 @@ class DeviceOperator(ABC):
 class SparseOnDevice(DeviceOperator):
     """A sparse matrix in compressed rows; `transposed` are the rows of Aᵀ, by default A."""
 
-    def __init__(self, device: Device, rows: Rows, transposed: Rows | None = None) -> None:
+    def __init__(
+        self, device: Device, rows: DeviceMatrix, transposed: DeviceMatrix | None = None
+    ) -> None:
         super().__init__(device, (rows.n_rows, rows.n_columns))
         self._rows, self._transposed = rows, transposed
 
@@ -100,7 +102,7 @@ class SparseOnDevice(DeviceOperator):
         xp = self.device.xp
         own = xp.where(self._row_numbers == self._rows.indices, self._rows.data, 0.0)
         numbers = xp.arange(self.nnz, dtype=np.int32)
-        sums = Rows(self._rows.indptr, numbers, xp.ones(self.nnz), self.nnz)
+        sums = DeviceMatrix(self._rows.indptr, numbers, xp.ones(self.nnz), self.nnz)
         return self.device.product(sums, own[:, None])[:, 0]
 
     def toarray(self) -> Array:
