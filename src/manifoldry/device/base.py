@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifoldry.device.primitives import Primitives, Rows
+from manifoldry.device.primitives import DeviceMatrix, Primitives
 from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.util.memory import NotEnoughMemoryError, replaced_remedy
 from manifoldry.util.typing import Array, Matrix
@@ -177,7 +177,7 @@ class Device(Primitives):
         """
         return array
 
-    def rows(self, matrix: Matrix, dtype: Any = None) -> Rows:
+    def rows(self, matrix: Matrix, dtype: Any = None) -> DeviceMatrix:
         """Return a sparse matrix in compressed rows on this device.
 
         Parameters
@@ -189,11 +189,11 @@ class Device(Primitives):
 
         Returns
         -------
-        Rows
+        DeviceMatrix
             The matrix on the device.
         """
         parts = (self.array(matrix.indptr, np.int64), self.array(matrix.indices, np.int32))
-        return Rows(*parts, self.array(matrix.data, dtype), int(matrix.shape[1]))
+        return DeviceMatrix(*parts, self.array(matrix.data, dtype), int(matrix.shape[1]))
 
     @contextmanager
     def allocating(self) -> Iterator[None]:

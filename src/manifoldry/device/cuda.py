@@ -36,7 +36,7 @@ from manifoldry.device.cuda_vectors import (
     cuda_inner_products,
     cuda_momentum_step,
 )
-from manifoldry.device.primitives import KernelShape, MomentumRule, Nodes, Rows
+from manifoldry.device.primitives import DeviceMatrix, KernelShape, MomentumRule, Nodes
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
 
@@ -251,13 +251,13 @@ class CudaDevice(Device):
     def nearest_squares(self, X: Array, Y: Array) -> Array:
         return cuda_nearest_squares(self, X, Y)
 
-    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
+    def edge_sums(self, Y: Array, W: DeviceMatrix, rate: float) -> tuple[Any, Array, Array]:
         return cuda_edge_sums(self, Y, W, rate)
 
-    def product(self, A: Rows, X: Array) -> Array:
+    def product(self, A: DeviceMatrix, X: Array) -> Array:
         return cuda_product(self, A, X)
 
-    def min_plus(self, A: Rows, X: Array) -> Array:
+    def min_plus(self, A: DeviceMatrix, X: Array) -> Array:
         return cuda_min_plus(self, A, X)
 
     def inner_products(self, pairs: Sequence[tuple[Array, Array]]) -> Array:
@@ -276,7 +276,7 @@ class CudaDevice(Device):
 
     def chebyshev_step(
         self,
-        W: Rows,
+        W: DeviceMatrix,
         diagonals: tuple[Array, Array],
         factors: tuple[float, float],
         state: tuple[Array, Array, Array],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from manifoldry.device.cuda_launch import c_type, grid, pointer
-from manifoldry.device.primitives import KernelShape, Rows
+from manifoldry.device.primitives import DeviceMatrix, KernelShape
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ def cuda_position_sums(
     return out[:, 0], out[:, 1 : 1 + d], out[:, 1 + d :].reshape(n, d, d)
 
 
-def cuda_edge_sums(device: CudaDevice, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
+def cuda_edge_sums(
+    device: CudaDevice, Y: Array, W: DeviceMatrix, rate: float
+) -> tuple[Any, Array, Array]:
     """See :meth:`Device.edge_sums`."""
     xp, (n, d), real = device.xp, Y.shape, Y.dtype.type
     costs, force, degree = xp.empty(n, dtype=float), xp.empty_like(Y), xp.empty(n, dtype=Y.dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manifoldry.device.cuda_launch import THREADS, c_type, grid
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _FEW = 4  # columns up to which the lanes of a warp share the entries of a row
 _FILE = "rows.cu"
 
 
-def cuda_product(device: CudaDevice, A: Rows, X: Array) -> Array:
+def cuda_product(device: CudaDevice, A: DeviceMatrix, X: Array) -> Array:
     """See :meth:`Device.product`."""
     xp, (_, m), real = device.xp, X.shape, c_type(X.dtype)
     out = xp.empty((A.n_rows, m), dtype=X.dtype)
@@ -29,7 +29,7 @@ def cuda_product(device: CudaDevice, A: Rows, X: Array) -> Array:
     return out
 
 
-def cuda_min_plus(device: CudaDevice, A: Rows, X: Array) -> Array:
+def cuda_min_plus(device: CudaDevice, A: DeviceMatrix, X: Array) -> Array:
     """See :meth:`Device.min_plus`."""
     xp, m = device.xp, X.shape[1]
     out = xp.empty((A.n_rows, m), dtype=X.dtype)
@@ -43,7 +43,7 @@ def cuda_min_plus(device: CudaDevice, A: Rows, X: Array) -> Array:
 
 def cuda_chebyshev_step(
     device: CudaDevice,
-    W: Rows,
+    W: DeviceMatrix,
     diagonals: tuple[Array, Array],
     factors: tuple[float, float],
     state: tuple[Array, Array, Array],

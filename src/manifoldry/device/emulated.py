@@ -14,7 +14,7 @@ import numpy as np
 
 from manifoldry.device.base import Device
 from manifoldry.device.emulated_mesh import emulated_gather, emulated_spread
-from manifoldry.device.primitives import KernelShape, MomentumRule, Nodes, Rows
+from manifoldry.device.primitives import DeviceMatrix, KernelShape, MomentumRule, Nodes
 from manifoldry.device.vectors import with_momentum
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
@@ -313,7 +313,7 @@ class EmulatedDevice(Device):
     def nearest_squares(self, X: Array, Y: Array) -> Array:
         return self.squared_distances(X, Y).min(axis=1)
 
-    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
+    def edge_sums(self, Y: Array, W: DeviceMatrix, rate: float) -> tuple[Any, Array, Array]:
         indptr, indices, data = map(_plain, W[:3])
         Y, n = _plain(Y), W.n_rows
         rows = np.repeat(np.arange(n), np.diff(indptr))
@@ -325,14 +325,14 @@ class EmulatedDevice(Device):
         total = float((data * np.log(base)).sum())
         return total, self._own(force.astype(Y.dtype)), self._own(degree.astype(Y.dtype))
 
-    def product(self, A: Rows, X: Array) -> Array:
+    def product(self, A: DeviceMatrix, X: Array) -> Array:
         from scipy import sparse
 
         parts = _plain(A.data), _plain(A.indices), _plain(A.indptr)
         matrix = sparse.csr_array(parts, shape=(A.n_rows, A.n_columns))
         return self._own((matrix @ _plain(X)).astype(X.dtype))
 
-    def min_plus(self, A: Rows, X: Array) -> Array:
+    def min_plus(self, A: DeviceMatrix, X: Array) -> Array:
         indptr, indices, data, X = map(_plain, (A.indptr, A.indices, A.data, X))
         out = np.full((A.n_rows, X.shape[1]), np.inf, dtype=X.dtype)
         for i in np.flatnonzero(np.diff(indptr)):
@@ -360,7 +360,7 @@ class EmulatedDevice(Device):
 
     def chebyshev_step(
         self,
-        W: Rows,
+        W: DeviceMatrix,
         diagonals: tuple[Array, Array],
         factors: tuple[float, float],
         state: tuple[Array, Array, Array],

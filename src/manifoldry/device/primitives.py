@@ -14,7 +14,7 @@ NOBODY = int(np.iinfo(np.int32).max)
 """The index of a neighbor that is not yet found."""
 
 
-class Rows(NamedTuple):
+class DeviceMatrix(NamedTuple):
     """A sparse matrix on a device, in compressed rows."""
 
     indptr: Array
@@ -286,18 +286,18 @@ class Primitives(ABC):
         """Return the smallest of the `squared_distances` of each row of `X`, (n,)."""
 
     @abstractmethod
-    def edge_sums(self, Y: Array, W: Rows, rate: float) -> tuple[Any, Array, Array]:
+    def edge_sums(self, Y: Array, W: DeviceMatrix, rate: float) -> tuple[Any, Array, Array]:
         """Return Σ wᵢⱼ·log b over all edges and, per point, Σⱼ wᵢⱼ/b·(yᵢ − yⱼ) and Σⱼ wᵢⱼ/b.
 
         b = 1 + rate·dᵢⱼ². Up to three dimensions.
         """
 
     @abstractmethod
-    def product(self, A: Rows, X: Array) -> Array:
+    def product(self, A: DeviceMatrix, X: Array) -> Array:
         """Return the product of a sparse matrix and an array of shape (n, m), in its type."""
 
     @abstractmethod
-    def min_plus(self, A: Rows, X: Array) -> Array:
+    def min_plus(self, A: DeviceMatrix, X: Array) -> Array:
         """Return the least aᵢⱼ + xⱼ of the entries of each row, for every column x of `X`.
 
         The entries and `X` have the same type. Rows without entries are infinite.
@@ -328,7 +328,7 @@ class Primitives(ABC):
     @abstractmethod
     def chebyshev_step(
         self,
-        W: Rows,
+        W: DeviceMatrix,
         diagonals: tuple[Array, Array],
         factors: tuple[float, float],
         state: tuple[Array, Array, Array],
@@ -339,7 +339,7 @@ class Primitives(ABC):
 
         Parameters
         ----------
-        W : Rows
+        W : DeviceMatrix
             The matrix, in the type of the other arrays.
         diagonals : tuple of arrays of shape (n, 1)
             D and its inverse.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldry.device import Device, current_device
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.neighbors.neighborhoods import barycentric_weights
 from manifoldry.neighbors.neighborhoods_on_device import device_for
 from manifoldry.util.cached import cached_property
@@ -45,7 +45,9 @@ def weighted_rows(device: Device, indices: IntArray, weights: Array, values: Arr
     """Weighted sums of the rows `indices` of `values`, on the host; weights are on the device."""
     xp, (n, k) = device.xp, indices.shape
     columns: Any = device.array(indices).ravel().astype(np.int32)
-    rows = Rows(xp.arange(0, n * k + 1, k, dtype=np.int64), columns, weights.ravel(), len(values))
+    rows = DeviceMatrix(
+        xp.arange(0, n * k + 1, k, dtype=np.int64), columns, weights.ravel(), len(values)
+    )
     return device.host(device.product(rows, device.array(values).astype(float)))
 
 
@@ -59,7 +61,7 @@ def stacked_predictions(
     xp, (n_query, k) = device.xp, indices.shape
     ends = xp.arange(0, len(weights) * n_query * k + 1, k, dtype=np.int64)
     columns = xp.concatenate([indices.ravel().astype(np.int32)] * len(weights))
-    rows = Rows(ends, columns, xp.concatenate([part.ravel() for part in weights]), n)
+    rows = DeviceMatrix(ends, columns, xp.concatenate([part.ravel() for part in weights]), n)
 
     def predict(f: Array) -> Array:
         values = device.array(f[:, None], np.float64, keep=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.device import Device
-from manifoldry.device.primitives import NOBODY, Rows
+from manifoldry.device.primitives import NOBODY, DeviceMatrix
 from manifoldry.neighbors.cells import cut_cells, searched_cells
 from manifoldry.neighbors.on_device import DeviceSearch, short_factors
 from manifoldry.util.typing import Array, IntArray
@@ -62,7 +62,9 @@ class DeviceCells:
         for _ in range(max_steps):
             order, counts, indptr = _members(device, sample, centers)
             ones = xp.ones(len(sample), dtype=np.float32)
-            sums = device.product(Rows(indptr, order.astype(np.int32), ones, len(sample)), sample)
+            sums = device.product(
+                DeviceMatrix(indptr, order.astype(np.int32), ones, len(sample)), sample
+            )
             counts = counts[:, None].astype(np.float32)
             centers = xp.where(counts > 0, sums / xp.maximum(counts, 1), centers)
         order, _, indptr = _members(device, X, centers)

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifoldry.device import current_device
 from manifoldry.device.arguments import on_device_of_arguments
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.distributed.collections import is_collection
 from manifoldry.neighbors.base import Edges, NeighborIndex, compress, without
 from manifoldry.neighbors.choose import choose_index
@@ -421,7 +421,7 @@ class NeighborGraph:
         device, many = current_device(), len(self.indices) >= LEAST_ON_DEVICE
         if device is not None and many and self.n_query == self.n_reference:
             indptr, columns = device.array(self.indptr), device.array(self.indices)
-            rows = Rows(indptr, columns, columns, self.n_query).row_numbers(device.xp)
+            rows = DeviceMatrix(indptr, columns, columns, self.n_query).row_numbers(device.xp)
             labels = joined_labels(device, rows, columns, self.n_query)
             return int(labels.max()) + 1, labels
         if self.n_query == self.n_reference and len(self.indices) > compile_above:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device, current_device
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.on_device import frame_of
 from manifoldry.util.cached import cached_property
@@ -113,7 +113,7 @@ class _Entries:
         first = xp.flatnonzero(new)
         starts = xp.full(len(first) + 1, count, dtype=np.int64)
         starts[:-1] = first
-        once = Rows(starts, order.astype(np.int32), xp.ones(count), count)
+        once = DeviceMatrix(starts, order.astype(np.int32), xp.ones(count), count)
         return _Entries(keys[first], device.product(once, self.values[:, None])[:, 0])
 
     def matrix(self, device: Device, n: int) -> sparse.csr_array:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -39,7 +39,7 @@ def path_lengths_on(
     return True
 
 
-def _relaxed(device: Device, steps: Rows, sources: IntArray) -> Array | None:
+def _relaxed(device: Device, steps: DeviceMatrix, sources: IntArray) -> Array | None:
     """The lengths of the shortest paths to each point, (n, n_sources)."""
     xp, count = device.xp, len(sources)
     reached = xp.full((steps.n_rows, count), np.inf, dtype=steps.data.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.nonredundant.gradients import EarlierGradients, gradient_unit
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
@@ -87,7 +87,7 @@ class GraphOnDevice:
     """A graph with symmetric weights on a device."""
 
     device: Device
-    W: Rows  # in units of `unit`
+    W: DeviceMatrix  # in units of `unit`
     unit: float
 
     @classmethod
@@ -115,7 +115,7 @@ class GraphOnDevice:
     def row_sums(self, weights: Array, values: Array) -> Array:
         """Weighted sums of values (n_edges, m) over the edges of each row."""
         edges = self.device.xp.arange(len(weights), dtype=np.int32)
-        own = Rows(self.W.indptr, edges, weights, len(weights))
+        own = DeviceMatrix(self.W.indptr, edges, weights, len(weights))
         return self.device.product(own, values)
 
     def column_sums(self, values: Array) -> Array:
@@ -125,7 +125,7 @@ class GraphOnDevice:
         """
         order = self.device.xp.argsort(self.W.indices, kind="stable").astype(np.int32)
         ones = self.device.xp.ones(len(order))
-        by_column = Rows(self.W.indptr, order, ones, len(order))
+        by_column = DeviceMatrix(self.W.indptr, order, ones, len(order))
         return self.device.product(by_column, values[:, None])[:, 0]
 
     def gradient_products(self, F: Array) -> Array:

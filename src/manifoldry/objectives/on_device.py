@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.objectives.factored_weights import FactoredWeights
 from manifoldry.objectives.kernel_shape import kernel_shape
 from manifoldry.objectives.pair_kernel import (
@@ -124,9 +124,9 @@ class DeviceAttraction:
 
     def __init__(self, kernel: Kernel, W: sparse.csr_array) -> None:
         self.kernel, self.W = kernel, W
-        self._rows: dict[tuple[str, Any], Rows] = {}  # by device and precision
+        self._rows: dict[tuple[str, Any], DeviceMatrix] = {}  # by device and precision
 
-    def _rows_on(self, device: Device, dtype: Any) -> Rows:
+    def _rows_on(self, device: Device, dtype: Any) -> DeviceMatrix:
         place = device.name, np.dtype(dtype)
         if place not in self._rows:
             self._rows[place] = device.rows(self.W, dtype)
@@ -153,7 +153,7 @@ class DeviceAttraction:
 class _Edges:
     """Steps along the edges of a sparse matrix, and sums over the edges of each point."""
 
-    def __init__(self, device: Device, W: Rows, Y: Array) -> None:
+    def __init__(self, device: Device, W: DeviceMatrix, Y: Array) -> None:
         xp, self.device, self.W, self.Y = device.xp, device, W, Y
         rows = W.row_numbers(xp)
         self.steps = Y[rows] - Y[W.indices]
@@ -171,5 +171,5 @@ class _Edges:
         """Sums of the rows of `terms` over the edges of each point, in their order."""
         xp, count = self.device.xp, len(self.W.indices)
         numbers = xp.arange(count, dtype=np.int32)
-        once = Rows(self.W.indptr, numbers, xp.ones(count, dtype=terms.dtype), count)
+        once = DeviceMatrix(self.W.indptr, numbers, xp.ones(count, dtype=terms.dtype), count)
         return self.device.product(once, terms)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.device import Device
-from manifoldry.device.primitives import Rows
+from manifoldry.device.primitives import DeviceMatrix
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.util.cached import cached_property
 from manifoldry.util.typing import Array
@@ -38,10 +38,10 @@ class ShiftedLaplacian:
         return float(self.device.array(self.W.data).sum()) / self.W.shape[0] or 1.0
 
     @cached_property
-    def _known(self) -> dict[str, tuple[Rows, Array]]:
+    def _known(self) -> dict[str, tuple[DeviceMatrix, Array]]:
         return {}
 
-    def parts(self, dtype: type) -> tuple[Rows, Array]:
+    def parts(self, dtype: type) -> tuple[DeviceMatrix, Array]:
         """The weights, divided by the unit, and the diagonal, (n, 1), in a precision."""
         known = self._known.get(dtype.__name__)
         if known is None:
