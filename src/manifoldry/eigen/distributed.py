@@ -7,19 +7,23 @@ so that workers exchange
 - the unknowns of the coarse problem of the preconditioner;
 - inner products of a basis of at most t + 3b columns, which the client adds up;
 
-where the block has b = k + 6 columns at first, and those that have converged leave it. With n rows,
-p parts, e borders between parts and z nonzeros per row, an iteration takes
+where the block has b = k + 6 columns at first; those that have converged leave it. With n rows, p
+parts, e pairs of parts that exchange rows, counted in both directions, t known eigenvectors and z
+nonzeros per row, an iteration takes
 
-- time: about n (2bz + 16b² + 4bf) operations on all workers together, where f is the number of
-  entries of the factors per row, at most 8z, and 40 on surfaces;
-- network: 8b bytes for each row that another part needs, and 16b for each unknown of the coarse
-  problem, of which there are at most 3000 (surfaces: 20 000), and those at borders several times;
-- memory: 8 (10b + 4t + z) + 24f bytes per row; the worker of the coarse problem up to 220 MB more;
-- tasks: 6p + e + p/7 + 1, where e counts both directions.
+- time: about n (2bz + 60b² + 4bf) operations on all workers together, where f is the number of
+  entries of the factors per row, at most 8z, and 4z on surfaces;
+- network: 8b bytes for each row that another part needs, and 8 (3b + t) for each unknown of the
+  coarse problem, of which there are at most 3000 (surfaces: 20 000); those at borders move twice or
+  more;
+- tasks: 6p + e + p/7 + 1, and one answer to the client, of 16 (t + 3b)² bytes.
 
-The number of iterations depends on neither n nor p as long as groups of rows that make an unknown
-of the coarse problem do not grow: 20 to 30 on rolls. It grows with the third to half power of their
-size, to 50 at 100 rows, and with close eigenvalues after the k-th one.
+Memory per row is 8 (12b + 4t) bytes for vectors, 40z for copies of the matrix and 24f for factors.
+The worker of the coarse problem needs up to 220 MB more.
+
+The number of iterations depends on neither n nor p, but on the rows per unknown of the coarse
+problem: on rolls of 2000 to 100 000 points it was 27 to 31 at 20 rows, and 68 at 300. It grows when
+the eigenvalues after the k-th one are close.
 """
 
 from __future__ import annotations
@@ -78,6 +82,23 @@ class DistributedProblem:
         B^½ 1, restricted to each connected component. They need not be normalized.
     mass : list of Delayed, optional
         The diagonal of B, (rows of a part,); the identity by default.
+
+    See Also
+    --------
+    DistributedLobpcg : solves it.
+    SpectralProblem : the problem of a matrix in memory.
+
+    Examples
+    --------
+    >>> import dask
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from manifoldry.distributed.exchange import DistributedMatrix
+    >>> from manifoldry.eigen import DistributedProblem
+    >>> bounds = np.array([0, 4])
+    >>> matrix = DistributedMatrix.of([dask.delayed(sp.eye_array(4, format="csr"))], bounds)
+    >>> DistributedProblem(matrix, bounds, norm=1.0).n
+    4
     """
 
     matrix: DistributedMatrix
@@ -105,6 +126,25 @@ class DistributedSpectrum:
         of largest modulus is positive.
     n_iter : int
         Number of iterations.
+
+    See Also
+    --------
+    DistributedLobpcg : computes it.
+    Spectrum : eigenpairs in memory.
+
+    Examples
+    --------
+    >>> import dask
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from manifoldry.distributed.exchange import DistributedMatrix
+    >>> from manifoldry.eigen import DistributedLobpcg, DistributedProblem
+    >>> bounds = np.array([0, 4])
+    >>> A = dask.delayed(sp.diags_array([1.0, 2.0, 3.0, 5.0], format="csr"))
+    >>> problem = DistributedProblem(DistributedMatrix.of([A], bounds), bounds, norm=5.0)
+    >>> spectrum = DistributedLobpcg().solve(problem, 2, np.random.default_rng(0))
+    >>> spectrum.values.round(9), spectrum.converged
+    (array([1., 2.]), True)
     """
 
     pairs: Spectrum
