@@ -64,10 +64,9 @@ class ShiftedInverse:
         sign = -SpectrumEnd(end).sign
         n = A.shape[0]
         self._solve: Solve
-        self.size: int  # entries of the factor
+        self._factor: Matrix = None  # if it is sparse
         if isinstance(A, DeviceOperator):
             self._factorize_on_device(A, sign, shift)
-            self.size = n**2
             return
         if sp.issparse(A) and A.nnz > NEARLY_DENSE * n**2:
             A = A.toarray()
@@ -80,12 +79,11 @@ class ShiftedInverse:
                 else _definite_lu(M, skip_pivot_check=skip_pivot_check)
             )
             self._solve = lambda X: factor.solve(X)
-            self.size = factor.size if isinstance(factor, SparseCholesky) else factor.nnz
+            self._factor = factor
         else:
             self.M = sign * A  # a copy
             self.M[np.diag_indices(n)] -= sign * shift
             self._solve = partial(cho_solve, _cholesky(self.M), check_finite=False)
-            self.size = n**2
 
     def _factorize_on_device(self, A: DeviceOperator, sign: float, shift: float) -> None:
         device, diagonal = A.device, A.device.xp.arange(A.shape[0])
@@ -103,6 +101,14 @@ class ShiftedInverse:
             return device.solve_triangular(R, half).reshape(X.shape)
 
         self._solve = solve
+
+    @property
+    def size(self) -> int:
+        """Number of stored entries of the factor."""
+        if self._factor is None:
+            return int(self.M.shape[0]) ** 2
+        sparse = self._factor
+        return int(sparse.size if isinstance(sparse, SparseCholesky) else sparse.nnz)
 
     def solve(self, X: Array) -> Array:
         """Return M⁻¹ X."""
