@@ -19,8 +19,10 @@ RESULTS = Path(__file__).parent / "results" / "distributed.json"
 STOLEN = 1.0
 # What the scheduler and the client keep for each task, in bytes.
 PER_TASK = 3000
-# Dask's own advice for the number of tasks of one computation.
-MOST_TASKS = 10**6
+# Limits: Dask's own advice for the number of tasks of one computation, and a patience of an hour.
+MOST_TASKS, MOST_SECONDS = 10**6, 3600.0
+# Bytes of the coarse matrix of the preconditioner of eigenproblems, on each worker.
+COARSE = 8.0 * 3000**2
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Cluster:
     client_memory: float
     network: float  # bytes per second
     store: float  # bytes per second
-    flops: float  # per second and thread, of matrix products in double precision
+    products: float  # operations per second and thread, in matrix products in double precision
+    per_pair: float  # seconds of a thread to select neighbors, besides products, for each distance
     per_task: float  # seconds of the scheduler
     process: float = 2.5e8  # bytes of a worker that holds no data
 
@@ -61,8 +64,10 @@ class Stage:
 
     name: str
     tasks: float
-    flops: float = 0.0
-    serial: float = 0.0  # of these, on one thread
+    flops: float = 0.0  # in matrix products
+    pairs: float = 0.0  # of rows that are compared
+    features: int = 0  # of these rows
+    serial_pairs: float = 0.0  # on one thread
     read: float = 0.0  # bytes from the store, and to it
     moved: float = 0.0  # bytes between workers
     gathered: float = 0.0  # bytes that reach the client
@@ -73,13 +78,19 @@ class Stage:
     def times(self, cluster):
         """Seconds that each resource is busy."""
         n = cluster.workers
-        parallel = (self.flops - self.serial) / (n * cluster.threads * cluster.flops)
+        per_pair = self.per_pair(cluster)
+        parallel = self.flops / cluster.products + self.pairs * per_pair
         return {
             "scheduler": self.rounds * self.tasks * cluster.per_task,
-            "processors": self.rounds * (parallel + self.serial / cluster.flops),
+            "threads": self.rounds * parallel / (n * cluster.threads),
+            "one thread": self.rounds * self.serial_pairs * per_pair,
             "network": self.rounds * (self.moved / n + self.gathered) / cluster.network,
             "store": self.rounds * self.read / (n * cluster.store),
         }
+
+    def per_pair(self, cluster):
+        """Seconds of a thread to compare two rows, by products in single precision."""
+        return self.features / cluster.products + cluster.per_pair
 
     def seconds(self, cluster):
         return max(self.times(cluster).values())
@@ -97,7 +108,8 @@ class Stage:
         return {
             "memory of workers": self.memory(cluster) / cluster.memory,
             "memory of the client": self.client() / cluster.client_memory,
-            "tasks": self.tasks / MOST_TASKS,
+            "number of tasks": self.tasks / MOST_TASKS,
+            "time of one thread": self.serial_pairs * self.per_pair(cluster) / MOST_SECONDS,
         }
 
 
@@ -121,7 +133,7 @@ def pca(data, cluster, k=10):
     return [
         reading(data, "first look", cluster, tasks=2.2 * P, flops=6.0 * data.n * d),
         reading(
-            data, "scatter matrix", cluster, tasks=0.15 * P, flops=2.0 * data.n * d * d,
+            data, "scatter matrix", cluster, tasks=3.1 * P, flops=2.0 * data.n * d * d,
             moved=8.0 * d * d * P * away, gathered=8.0 * d * d,
             working=16.0 * data.chunk * d + 64.0 * d * d,
         ),
@@ -135,13 +147,16 @@ def pca(data, cluster, k=10):
 def landmarks(data, cluster, m=2000):
     """A sample is fitted on one worker; all rows are compared with it."""
     model = 8.0 * m * data.d + 300.0 * m
-    fit, working = 40.0 * m * m * data.d, 8.0 * m * m
     return [
-        reading(data, "sample", cluster, tasks=1.0 * data.parts, moved=4.0 * m * data.d),
-        Stage("fit of the landmarks", 1, flops=fit, serial=fit, gathered=model, working=working),
+        reading(data, "sample", cluster, moved=4.0 * m * data.d),
+        Stage(
+            "fit of the landmarks", 1, serial_pairs=2.0 * m * m, features=data.d, gathered=model,
+            working=4 * model,
+        ),
         reading(
             data, "placing all rows", cluster, tasks=1.0 * data.parts,
-            flops=2.0 * data.n * m * data.d, moved=model * (cluster.workers - 1), read=8.0 * data.n,
+            pairs=1.0 * data.n * m, features=data.d, read=8.0 * data.n,
+            moved=model * (cluster.workers - 1),
             working=16.0 * data.chunk * data.d + 3 * model,
         ),
     ]  # fmt: skip
@@ -150,18 +165,18 @@ def landmarks(data, cluster, m=2000):
 def graph(data, cluster, k=15, cells=8, near=8):
     """Approximate neighbors: `cells` cells are searched per row, in `near` parts per part."""
     n, d, P, size = data.n, data.d, data.parts, data.size
+    near = min(near, P - 1)
     C = max(np.sqrt(n), 16 * P)
     sampled = min(50 * C, max(C, 2**27 / d))
-    steps = 2 if P * P > 10_000 else 1
+    steps = 2 if P * P > 2500 else 1
     pieces = float(2 * P**1.5 if steps == 2 else P * P)
-    kmeans = 8 * 2.0 * sampled * C * d
     away, rows = crossing(cluster), size / P
     return [
         reading(
-            data, "cells of a sample", cluster, tasks=2.0 * P, flops=kmeans, serial=kmeans,
-            moved=4 * sampled * d, working=8.0 * sampled * d,
+            data, "cells of a sample", cluster, tasks=2.0 * P, features=d,
+            serial_pairs=8.0 * sampled * C, moved=4 * sampled * d, working=8.0 * sampled * d,
         ),
-        reading(data, "cells of all rows", cluster, tasks=1.2 * P, flops=2.0 * n * C * d),
+        reading(data, "cells of all rows", cluster, tasks=1.2 * P, pairs=n * C, features=d),
         reading(
             data, "moving rows to parts", cluster, tasks=pieces + 5.0 * P,
             moved=steps * size * away, held=(1 + steps) * size, working=4 * rows,
@@ -169,23 +184,23 @@ def graph(data, cluster, k=15, cells=8, near=8):
         ),
         Stage(
             "neighbors in near cells", P * (near + 4), moved=near * size * away,
-            flops=2.0 * n * d * (C + cells * n / C), held=size + (16.0 * k + 4 * cells) * n,
+            pairs=n * (C + cells * n / C), features=d, held=size + (16.0 * k + 4 * cells) * n,
             working=6 * rows,
         ),
     ]  # fmt: skip
 
 
-def eigenpairs(data, cluster, k=15, pairs=3, iterations=60, halo=0.3, near=8):
+def eigenpairs(data, cluster, k=15, pairs=3, iterations=30, halo=0.3, near=8):
     """Block iterations: `halo` rows of other parts are needed per row of a part."""
     n, P = data.n, data.parts
-    m = pairs + 7
+    m, near = pairs + 7, min(near, P - 1)
     basis = 3 * m
     return [
         Stage(
-            f"eigenvectors, {iterations} iterations", P * (14.0 + 2 * near), rounds=iterations,
+            f"eigenvectors, {iterations} iterations", P * (8.0 + near), rounds=iterations,
             flops=2.0 * n * (2 * k * m + 3 * basis * basis), gathered=24.0 * basis * basis,
             moved=8.0 * halo * n * m * crossing(cluster) + 24.0 * basis * basis * P,
-            held=data.size + 8.0 * n * (7 * m) + 2 * 16.0 * k * n,
+            held=data.size + 8.0 * n * 7 * m + 32.0 * k * n + cluster.workers * COARSE,
             working=8.0 * data.chunk * 2 * basis,
         )
     ]  # fmt: skip
@@ -194,6 +209,7 @@ def eigenpairs(data, cluster, k=15, pairs=3, iterations=60, halo=0.3, near=8):
 def isomap(data, cluster, k=15, m=500, rounds=30, halo=0.3, near=8):
     """Paths from landmarks to all rows, in rounds between parts."""
     n, P = data.n, data.parts
+    near = min(near, P - 1)
     return [
         Stage(
             f"paths to {m} landmarks, {rounds} rounds", P * (3.0 + near), rounds=rounds,
@@ -210,6 +226,7 @@ def isomap(data, cluster, k=15, m=500, rounds=30, halo=0.3, near=8):
 def refinement(data, cluster, k=15, rounds=50, halo=0.3, near=8, nodes=160_000):
     """Rounds of t-SNE of all rows with sums on a mesh of so many nodes."""
     n, P = data.n, data.parts
+    near = min(near, P - 1)
     return [
         Stage(
             f"refinement, {rounds} rounds", P * (10.0 + near), rounds=rounds,
@@ -237,37 +254,34 @@ MEASURED = {
     "eigenmaps": lambda data, cluster: [
         *graph(data, cluster, k=10),
         *eigenpairs(data, cluster, k=10),
+        *landmarks(data, cluster, min(20_000, data.n))[:2],
         Stage("writing", 6.0 * data.parts, read=8.0 * data.n),
     ],
 }
 
 
 def predicted(name, data, cluster):
-    """Seconds and bytes that move, of a fit and of writing its map, and memory of a worker."""
+    """Seconds of a fit and of writing its map, bytes that move, tasks, and memory of a worker."""
     *fit, write = MEASURED[name](data, cluster)
     return {
         "fit": sum(stage.seconds(cluster) for stage in fit),
         "write": write.seconds(cluster),
         "moved": sum(stage.moved * stage.rounds for stage in [*fit, write]),
+        "tasks": sum(stage.tasks * stage.rounds for stage in [*fit, write]),
         "memory": max(stage.memory(cluster) for stage in [*fit, write]),
     }
 
 
 def hundred_workers(constants):
-    """100 workers of 16 threads and 64 GiB with 10 Gbit/s, and the rates measured here."""
-    return Cluster(
-        workers=100, threads=16, memory=64 * 2**30, client_memory=16 * 2**30, network=1.25e9,
-        store=5e8, flops=constants["flops"], per_task=constants["per_task"],
-    )  # fmt: skip
+    """100 workers of 16 threads and 64 GiB with 10 Gbit/s; threads have the rates measured here."""
+    sizes = {"workers": 100, "threads": 16, "memory": 64 * 2**30, "client_memory": 16 * 2**30}
+    own = {key: constants[key] for key in ("products", "per_pair")}
+    return Cluster(**sizes, network=1.25e9, store=5e8, per_task=1e-3, **own)
 
 
 def this_machine(constants, workers, memory):
     """The cluster of the measurements."""
-    return Cluster(
-        workers=workers, threads=1, memory=memory, client_memory=16 * 2**30,
-        network=constants["network"], store=constants["store"], flops=constants["flops"],
-        per_task=constants["per_task"],
-    )  # fmt: skip
+    return Cluster(workers, 1, memory, client_memory=16 * 2**30, **constants)
 
 
 def simulated(data, cluster):
@@ -276,7 +290,6 @@ def simulated(data, cluster):
     for name, stages_of in FITS.items():
         for stage in stages_of(data, cluster):
             times, strain = stage.times(cluster), stage.strain(cluster)
-            scarce = max(strain, key=strain.get)
             rows.append({
                 "fit": name,
                 "stage": stage.name,
@@ -286,8 +299,7 @@ def simulated(data, cluster):
                 "moved": stage.moved * stage.rounds,
                 "memory": stage.memory(cluster),
                 "client": stage.client(),
-                "breaks": scarce if strain[scarce] > 1 else None,
-                "strain": strain[scarce],
+                "beyond": {limit: ratio for limit, ratio in strain.items() if ratio > 1},
             })  # fmt: skip
     return rows
 
@@ -298,8 +310,8 @@ def breaks(cluster, d, chunk_bytes=2**27):
 
 
 def largest(cluster, d, chunk_bytes=2**27, name="neighbor graph"):
-    """The largest n, in tenths of a decade, for which nothing is short, and what is short then."""
-    fits, scarce = 0, "nothing"
+    """The largest n, in tenths of a decade, for which nothing is short up to 10¹¹, and what is short then."""
+    fits = 0
     for exponent in np.arange(5, 11.01, 0.1):
         n = int(10**exponent)
         data = Data(n, d, int(chunk_bytes / (4 * d)))
@@ -309,74 +321,104 @@ def largest(cluster, d, chunk_bytes=2**27, name="neighbor graph"):
         if worst[scarce] > 1:
             return fits, scarce
         fits = n
-    return fits, scarce
+    return fits, None
 
 
 def measure_constants(client, data):
     """Rates of this machine, while it does whatever else it does."""
-    import dask
-    import zarr
-
-    workers = list(client.scheduler_info(n_workers=-1)["workers"])
+    here, there, *_ = client.run(float)
 
     def nothing(i):
         return None
 
-    count = 5000
+    def tasks(count=2000):
+        client.gather(client.map(nothing, range(count), pure=False))
+        return count
+
+    size = 10**8
+
+    def transfer():
+        sent = client.submit(np.ones, size, np.uint8, workers=[here], pure=False)
+        sent.result()
+        start = time.perf_counter()
+        client.submit(len, sent, workers=[there], pure=False).result()
+        return size / (time.perf_counter() - start)
+
+    def on_worker(function):
+        return max(client.submit(function, data, pure=False).result() for _ in range(5))
+
+    return {
+        "per_task": 1 / max(rate(tasks) for _ in range(5)),
+        "network": max(transfer() for _ in range(5)),
+        "store": on_worker(read),
+        "products": on_worker(product),
+        "per_pair": min(client.submit(selection, data, pure=False).result() for _ in range(5)),
+    }
+
+
+def rate(work):
+    """What work returns, per second."""
     start = time.perf_counter()
-    client.gather(client.map(nothing, range(count), pure=False))
-    per_task = (time.perf_counter() - start) / count
+    amount = work()
+    return amount / (time.perf_counter() - start)
 
-    size = 2 * 10**8
-    here = client.submit(np.ones, size, np.uint8, workers=workers[:1], pure=False)
-    here.result()
-    start = time.perf_counter()
-    client.submit(len, here, workers=workers[1:2], pure=False).result()
-    network = size / (time.perf_counter() - start)
 
-    def read(path):
-        store, start = zarr.open_array(path), time.perf_counter()
-        rows = store.chunks[0]
-        for first in range(0, 4 * rows, rows):
-            store[first : first + rows]
-        return 4 * rows * store.shape[1] * 4 / (time.perf_counter() - start)
+def read(path):
+    """Bytes per second of a store; the system may have them in memory."""
+    import zarr
 
-    def product():
-        from threadpoolctl import threadpool_limits
+    store = zarr.open_array(path)
+    return rate(
+        lambda: sum(store[i : i + store.chunks[0]].nbytes for i in range(0, 200_000, 50_000))
+    )
 
-        A = np.ones((1500, 1500))
-        with threadpool_limits(1):
-            A @ A
-            start = time.perf_counter()
-            A @ A
-            return 2 * 1500**3 / (time.perf_counter() - start)
 
-    store = dask.delayed(read)(str(data)).compute()
-    flops = np.median([client.submit(product, pure=False).result() for _ in range(5)])
-    return {"per_task": per_task, "network": network, "store": store, "flops": float(flops)}
+def product(path):
+    """Operations per second of a matrix product on one thread."""
+    from threadpoolctl import threadpool_limits
+
+    A = np.ones((1500, 1500))
+    with threadpool_limits(1):
+        return rate(lambda: 2 * len(A @ A) ** 3)
+
+
+def selection(path):
+    """Seconds to find the nearest of 2000 points, per pair, less those of products."""
+    import zarr
+
+    from manifoldry.neighbors.choose import choose_index
+    from manifoldry.util.threads import one_blas_thread, threads_allowed
+
+    X = zarr.open_array(path)[:22_000]
+    near, far = X[:2000], X[2000:]
+    with threads_allowed(1), one_blas_thread():
+        index = choose_index(near, "euclidean", search="exact")
+        products = 1 / rate(lambda: np.size(far @ near.T))
+        return max(0.0, 1 / rate(lambda: len(index.nearest(far, 10)[0]) * len(near)) - products)
 
 
 def main(arguments=None):
     """Print the simulated stages for other data, or another cluster."""
+    constants = json.loads(RESULTS.read_text())["work"]["machine"]["constants"]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=float, default=1e9)
     parser.add_argument("--features", type=int, default=512)
     parser.add_argument("--chunk-mb", type=float, default=128)
-    for name, value in asdict(hundred_workers({"flops": 2e10, "per_task": 5e-4})).items():
+    for name, value in asdict(hundred_workers(constants)).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, help=f"such as {value:g}")
     options = vars(parser.parse_args(arguments))
-    constants = json.loads(RESULTS.read_text())["work"]["machine"]["constants"]
     names = {each.name for each in fields(Cluster)}
     own = {k: v for k, v in options.items() if k in names and v is not None}
     cluster = replace(hundred_workers(constants), **own)
     chunk = int(options["chunk_mb"] * 2**20 / (4 * options["features"]))
     data = Data(int(options["rows"]), options["features"], chunk)
     for row in simulated(data, cluster):
+        short = "".join(f"; {limit} × {ratio:.1f}" for limit, ratio in row["beyond"].items())
         print(
             f"{row['fit']:38} {row['stage']:34} {row['tasks']:10.2g} tasks {row['seconds']:9.0f} s "
             f"({row['busiest']}), {row['moved'] / 1e9:9.0f} GB moved, "
             f"{row['memory'] / 2**30:6.1f} GiB per worker, {row['client'] / 2**30:6.1f} GiB client"
-            + (f"; {row['breaks']} × {row['strain']:.1f}" if row["breaks"] else "")
+            + short
         )
 
 

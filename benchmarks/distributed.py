@@ -3,8 +3,8 @@
 A scheduler, two workers of one thread and a client are processes of their own on this machine. Data
 are made chunk by chunk and written to Zarr; a fit reads them there, and its map is written to Zarr.
 Memory is the resident set of each process, sampled every 20 ms. Bytes are those that the kernel has
-counted on the sockets of each process. Fits of up to a million rows are done three times, of which
-the fastest counts, since other work may share the machine.
+counted on the sockets of each process. Fits of 100 000 rows are done five times, of which the
+fastest counts, since other work may share the machine. They take turns with fits in memory.
 """
 
 import argparse
@@ -20,9 +20,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +43,16 @@ class Work:
     what: str
     rows: int
     make: Callable
-    fit: Callable | None = None  # on a cluster
+    fit: Callable
+
+    @property
+    def in_memory(self):
+        """Whether a fit in memory is measured beside."""
+        return self.rows <= 10**5
 
     @property
     def repeats(self):
-        return 3 if self.rows <= 10**6 else 1
+        return 5 if self.in_memory else 1
 
 
 def pca():
@@ -81,9 +88,6 @@ WORK = {
     f"{name}-{size}": Work(what, rows, make, fit)
     for name, (what, make, fit) in FITS.items()
     for size, rows in SIZES.items()
-} | {
-    f"{name}-1e5-in-memory": Work(f"{what}, in memory", SIZES["1e5"], make)
-    for name, (what, make, _) in FITS.items()
 }
 
 
@@ -168,30 +172,25 @@ def measured(name, folder=None):
         else:
             work = WORK[name]
             data = write(folder, work.rows)
-            run = in_memory if work.fit is None else on_cluster
-            found = {"what": work.what, "rows": work.rows, **run(work, data, folder)}
+            found = {"what": work.what, "rows": work.rows, **on_cluster(work, data, folder)}
     finally:
         shutil.rmtree(folder)
     return found | {"time": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())}
 
 
-def in_memory(work, data, folder):
-    """Data are read whole; landmarks are drawn, and all rows placed, as a user would do it."""
+def in_memory(work, data, out):
+    """Seconds to read all data, to fit them, or to fit a sample and place all, and to write."""
     import zarr
 
-    warm_up(work.make)
-    stages = Stages({"client": [os.getpid()]}, lambda: {})
-    for turn in range(work.repeats):
-        with stages.measuring("fit"):
-            X = zarr.open_array(data)[:]
-            if "landmarks" in work.what:
-                drawn = np.random.default_rng(0).choice(len(X), LANDMARKS, replace=False)
-                Y = work.make().fit(X[drawn]).transform(X)
-            else:
-                Y = work.make().fit(X).embedding_
-        with stages.measuring("write"):
-            zarr.save_array(folder / f"map-{turn}.zarr", np.asarray(Y))
-    return {"stages": stages.found}
+    start = time.perf_counter()
+    X = zarr.open_array(data)[:]
+    if work.fit is to_landmarks:
+        drawn = np.random.default_rng(0).choice(len(X), LANDMARKS, replace=False)
+        Y = work.make().fit(X[drawn]).transform(X)
+    else:
+        Y = work.make().fit(X).embedding_
+    zarr.save_array(out, np.asarray(Y))
+    return time.perf_counter() - start
 
 
 def warm_up(make):
@@ -201,16 +200,24 @@ def warm_up(make):
 
 
 def on_cluster(work, data, folder):
-    """A fit on two workers, and its map, which is written by them."""
-    with cluster(folder) as (client, processes):
+    """A fit on two workers, and its map, which is written by them; in turn with one in memory."""
+    beside = []
+    one = ProcessPoolExecutor(1, get_context("spawn"))
+    with cluster(folder) as (client, processes), one as process:
         client.run(warm_up, work.make)
         stages = Stages(processes, partial(traffic, client))
+        if work.in_memory:
+            process.submit(warm_up, work.make).result()
         for turn in range(work.repeats):
+            if work.in_memory:
+                args = work, data, folder / f"beside-{turn}.zarr"
+                beside.append(process.submit(in_memory, *args).result())
             with stages.measuring("fit"):
                 model = work.fit(str(data), work.make())
             with stages.measuring("write"):
                 model.embedding_.to_zarr(str(folder / f"map-{turn}.zarr"))
-        return {"fitted_on": model.fitted_on_, "stages": stages.found, "memory_limit": MEMORY}
+        found = {"fitted_on": model.fitted_on_, "stages": stages.found, "memory_limit": MEMORY}
+    return found | {"in_memory": min(beside, default=None)}
 
 
 @contextmanager
@@ -283,12 +290,14 @@ def traffic(client):
 def socket_bytes():
     """Bytes that this process has received and sent on its open TCP connections."""
     received = sent = 0
-    for fd in map(int, os.listdir("/proc/self/fd")):
+    for link in Path("/proc/self/fd").iterdir():
         try:
-            with socket.socket(fileno=os.dup(fd)) as each:
+            if not os.readlink(link).startswith("socket:"):
+                continue
+            with socket.socket(fileno=os.dup(int(link.name))) as each:
                 info = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         except OSError:
-            continue  # something else than a connection
+            continue  # closed by now, or not of TCP
         acknowledged, got = struct.unpack_from("=QQ", info, 120)
         received, sent = received + got, sent + acknowledged
     return {"received": received, "sent": sent}
@@ -345,7 +354,7 @@ def constants(folder):
     from benchmarks.cluster_model import measure_constants
 
     with cluster(folder) as (client, _):
-        return {"constants": measure_constants(client, write(folder, SIZES["1e6"]))}
+        return {"constants": measure_constants(client, str(write(folder, SIZES["1e6"])))}
 
 
 if __name__ == "__main__":

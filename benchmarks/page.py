@@ -35,7 +35,6 @@ ON_GPU = {
     "nonredundant-gradient": "`NonRedundant`, 11 coordinates of 15 000 digits",
     "trustworthiness": "`trustworthiness` of a map of 70 000 digits, all pairs",
 }
-DISTRIBUTED = "distributed"  # the results of `benchmarks.distributed`
 SIMULATED = cluster_model.Data(10**9, 512, 2**16)
 # The names of quality metrics in the results, and for readers.
 QUALITY = {"KL": "KL divergence", "trust": "trustworthiness", "1-NN": "1-NN accuracy"}
@@ -70,6 +69,7 @@ def tables(results):
     yield "coming-from/opentsne.md", "times", against(workloads, "openTSNE")
     yield "coming-from/umap-learn.md", "times", map_table(workloads)
     yield from gpu_tables(RESULTS / f"{GPU}.json")
+    yield from distributed_tables(json.loads((RESULTS / "distributed.json").read_text("utf-8")))
 
 
 def conditions(machine, workloads):
@@ -176,6 +176,15 @@ def gpu_table(results):
     return markdown(["work", "time", "memory of the GPU"], rows)
 
 
+def distributed_tables(found):
+    """The tables of clusters: what was measured, and what follows from it for larger ones."""
+    cluster = cluster_model.hundred_workers(found["work"]["machine"]["constants"])
+    yield "distributed.md", "runs", runs_table(found)
+    yield "distributed.md", "overhead", overhead(found["work"])
+    yield "distributed.md", "simulation", simulation_table(cluster)
+    yield "distributed.md", "breaks", breaks_list(cluster)
+
+
 def runs_table(found):
     """Fits of data in Zarr by workers: time, bytes and memory, beside the model of costs."""
     constants, rows = found["work"]["machine"]["constants"], []
@@ -209,7 +218,8 @@ def runs_table(found):
         f"Machine: {about['cpu']}, {about['cores']} cores, shared with other work, "
         f"{day({'time': last})}. Rates: {1e3 * rates['per_task']:.2g} ms per task, "
         f"{rates['network'] / 1e6:.0f} MB/s between workers, {rates['store'] / 1e6:.0f} MB/s from "
-        f"Zarr, {rates['flops'] / 1e9:.2g} Gflop/s of a thread.",
+        f"Zarr, {rates['products'] / 1e9:.2g} Gflop/s of a thread in matrix products, "
+        f"{1e9 * rates['per_pair']:.2g} ns to select neighbors for each distance.",
     ]
 
 
@@ -220,16 +230,10 @@ def _pair(measured, model, key):
 def overhead(work):
     """What workers cost where memory suffices."""
     lines = []
-    for name, found in work.items():
-        kind, _, rest = name.partition("-1e5-")
-        there = work.get(f"{kind}-1e5", {})
-        if rest != "in-memory" or "stages" not in found or "stages" not in there:
-            continue
-        here, away = (
-            sum(stage["seconds"] for stage in each["stages"].values()) for each in (found, there)
-        )
+    for found in (each for each in work.values() if each.get("in_memory") is not None):
+        here, away = found["in_memory"], sum(map(itemgetter("seconds"), found["stages"].values()))
         lines.append(
-            f"- {there['what']}: {amount(away, 'seconds')} on two workers, "
+            f"- {found['what']}: {amount(away, 'seconds')} on two workers of one thread, "
             f"{amount(here, 'seconds')} in memory with two threads, {digits(away / here)} times"
         )
     return [
@@ -244,28 +248,60 @@ def simulation_table(cluster):
     head = ["fit", "step", "tasks", "time", "busiest", "moved", "per worker", "client"]
     rows, last = [], None
     for each in cluster_model.simulated(SIMULATED, cluster):
-        beyond = f" **(× {each['strain']:.1f})**" if each["breaks"] else ""
+        marks = {limit: f" **(× {ratio:.1f})**" for limit, ratio in each["beyond"].items()}
         rows.append([
             each["fit"] if each["fit"] != last else "",
             each["stage"],
-            f"{each['tasks']:.1g}" + beyond * (each["breaks"] == "tasks"),
-            amount(each["seconds"], "seconds"),
+            f"{each['tasks']:.1g}" + marks.get("number of tasks", ""),
+            duration(each["seconds"]) + marks.get("time of one thread", ""),
             each["busiest"],
             f"{each['moved'] / 1e12:.2g} TB",
-            f"{each['memory'] / 2**30:.0f} GiB" + beyond * (each["breaks"] == "memory of workers"),
-            f"{each['client'] / 2**30:.1f} GiB"
-            + beyond * (each["breaks"] == "memory of the client"),
+            f"{each['memory'] / 2**30:.0f} GiB" + marks.get("memory of workers", ""),
+            f"{each['client'] / 2**30:.1f} GiB" + marks.get("memory of the client", ""),
         ])  # fmt: skip
         last = each["fit"]
     return markdown(head, rows)
 
 
+def duration(seconds):
+    """Seconds, minutes or hours.
+
+    Examples
+    --------
+    >>> duration(90).split(), duration(600).split(), duration(9000).split()
+    (['90', 's'], ['10', 'min'], ['2.5', 'h'])
+    """
+    if seconds < 100:
+        return amount(seconds, "seconds")
+    scale, unit = (60, "min") if seconds < 6000 else (3600, "h")
+    return f"{digits(seconds / scale)}\N{NO-BREAK SPACE}{unit}"
+
+
 def breaks_list(cluster):
     """The largest data of each fit on the simulated cluster, and what is short beyond."""
-    return [
-        f"- {name}: {n:.0e} rows; beyond, {scarce}".replace("e+0", "e").replace("e+", "e")
-        for name, (n, scarce) in cluster_model.breaks(cluster, SIMULATED.d).items()
-    ]
+    few = 50
+    wide, narrow = (cluster_model.breaks(cluster, d) for d in (SIMULATED.d, few))
+    head = ["fit", f"most rows of {SIMULATED.d} features", "short beyond",
+            f"of {few} features", "short beyond"]  # fmt: skip
+    rows = [[name, *_limit(*wide[name]), *_limit(*narrow[name])] for name in wide]
+    return markdown(head, rows)
+
+
+def _limit(n, scarce):
+    return ["more than " * (scarce is None) + _rows(n), scarce or ""]
+
+
+def _rows(n):
+    """A number of rows in millions or billions.
+
+    Examples
+    --------
+    >>> _rows(31_622_776).split(), _rows(1_258_925_411).split()
+    (['30', 'million'], ['1.3', 'billion'])
+    """
+    scale, unit = (1e9, "billion") if n >= 1e9 else (1e6, "million")
+    value = float(f"{n / scale:.2g}" if n >= 1e9 else f"{n / scale:.1g}")
+    return f"{value:g}\N{NO-BREAK SPACE}{unit}"
 
 
 def against(workloads, package):
