@@ -310,7 +310,7 @@ def breaks(cluster, d, chunk_bytes=2**27):
 
 
 def largest(cluster, d, chunk_bytes=2**27, name="neighbor graph"):
-    """The largest n, in tenths of a decade, for which nothing is short up to 10¹¹, and what is short then."""
+    """The largest n up to 10¹¹ for which nothing is short, and what is short beyond."""
     fits = 0
     for exponent in np.arange(5, 11.01, 0.1):
         n = int(10**exponent)

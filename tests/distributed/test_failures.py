@@ -268,7 +268,7 @@ def test_empty_partitions():
 def test_interrupted_fit_cancels_its_tasks(client, tmp_path):
     model = PCA(2).fit(made(numbers))
     kept, flag = dict(vars(model)), tmp_path / "begun"
-    X = made(once, 400, at=7, flag=flag, action=partial(time.sleep, 0.2))
+    X = made(once, 150, at=7, flag=flag, action=partial(time.sleep, 0.2))
     with pytest.raises(KeyboardInterrupt) as caught, interrupted_after(flag):
         model.fit(X)
     assert vars(model) == kept
