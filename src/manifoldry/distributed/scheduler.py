@@ -62,7 +62,7 @@ def delayed(function: Callable[..., Any]) -> Any:
 
 
 class tasks_of_fit:  # noqa: N801 (used like a function)
-    """Context of a fit: its tasks run on one cluster, and are cancelled if it fails.
+    """Context of a fit: its tasks run on one cluster, and are canceled if it fails.
 
     Without it a traceback that is kept, as a notebook keeps the last one, would keep results on the
     workers, and tasks of the failed fit would go on.
@@ -97,7 +97,7 @@ def compute(tasks: Iterable[Any], what: str, *, verbose: bool = False) -> list[A
     try:
         done = as_completed(futures, raise_errors=False)
         for future in progress(done, len(futures), what, verbose):
-            if future.status in ("error", "cancelled"):
+            if future.status not in ("finished", "pending"):
                 failed = future
                 future.result()  # raises its error
         return list(client.gather(futures))
