@@ -19,7 +19,7 @@ from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors import DistributedGraph
 from manifoldry.neighbors.distributed_cells import PartitionedRows, PartitionOptions, grouped
 from manifoldry.neighbors.distributed_moves import Moving, moved, parts_present
-from manifoldry.neighbors.distributed_search import NearbySearch
+from manifoldry.neighbors.distributed_search import NearbySearch, least_distances
 
 
 def cloud(n, d, seed=0):
@@ -99,6 +99,47 @@ def test_rows_of_very_different_sizes():
     assert_consistent(DistributedGraph.build(chunks, 7, search="exact"), X, 7)
     graph = DistributedGraph.build(chunks, 7, search="approximate")
     assert_consistent(graph, X, 7, atol=1e-170)  # squares underflow in units of all rows
+
+
+def whole_numbers(seed=0):
+    """Points of an integer grid, in random order: most distances occur several times."""
+    rng = np.random.default_rng(seed)
+    return rng.permutation(np.unique(rng.integers(0, 30, size=(1500, 2)), axis=0)).astype(float)
+
+
+@pytest.mark.parametrize("sizes", [(729,), (29, 300, 400), (100,) * 7 + (29,)], ids=str)
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_rows_at_the_same_distance(sizes, metric):
+    """The first in the data are neighbors, whatever the chunks."""
+    X = whole_numbers()[:729] + (metric == "cosine")
+    graph = DistributedGraph.build(chunked(X, *sizes), 6, metric=metric, search="exact")
+    expected = NeighborGraph.build(X, 6, metric=metric, search="exact")
+    np.testing.assert_array_equal(arrays(graph)[0], expected.indices.reshape(-1, 6))
+
+
+def test_candidates_at_the_same_distance():
+    """If all cells are searched, the approximate search finds the first rows, too."""
+    X = whole_numbers()[:729]
+    few = PartitionOptions(rows_per_cell=250)
+    rows = PartitionedRows.of(Rows.read(chunked(X, 229, 300, 200)), "euclidean", _rng(), few)
+    searched = NearbySearch(target_recall=1.0)(rows, 6, "euclidean", _rng())
+    assert searched.how == f"nearby cells, {rows.n_cells} of {rows.n_cells} per row"
+    found, numbers = dask.compute(searched.found, rows.order.rows)
+    indices = np.empty((729, 6), dtype=int)
+    indices[np.concatenate(numbers)] = np.concatenate([part.numbers for part in found])
+    expected = NeighborGraph.build(X, 6, search="exact")
+    np.testing.assert_array_equal(indices, expected.indices.reshape(-1, 6))
+
+
+def test_only_rows_that_may_be_near_are_compared():
+    X, Y = cloud(300, 3), cloud(400, 3) + np.array([1.5, 0, 0])
+    bounds = least_distances(X, Y)
+    nearest = NearestNeighbors(n_neighbors=1).fit(Y).kneighbors(X)[0][:, 0]
+    assert (bounds <= nearest).all()
+    np.testing.assert_allclose(
+        bounds, np.maximum(Y.min(axis=0) - X, X - Y.max(axis=0)).max(axis=1).clip(0)
+    )
+    assert least_distances(np.array([[1e308]]), np.array([[-1e308]])) == np.inf
 
 
 def test_exact_indices():
@@ -225,6 +266,11 @@ def test_defaults_follow_the_data_as_in_memory():
 def test_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         DistributedGraph.build(chunked(cloud(15, 2)), **options)
+
+
+def test_no_features():
+    with pytest.raises(ValueError, match=r"Found array with 0 feature\(s\) \(shape=\(2000, 0\)\)"):
+        DistributedGraph.build(da.empty((2000, 0), chunks=(500, 0)))
 
 
 def test_one_row():

@@ -312,6 +312,13 @@ def test_wrong_parameters(options, message):
         Isomap(**options).fit(da.from_array(ROLL, chunks=(100, 3)))
 
 
+def test_rows_that_coincide_with_all_neighbors():
+    X = np.repeat(ROLL[:1], 200, axis=0)
+    for data in (X, da.from_array(X, chunks=(100, 3))):
+        with pytest.raises(ValueError, match="each of the 200 rows coincides with all its neigh"):
+            Isomap(n_neighbors=6).fit(data)
+
+
 def test_single_precision_and_names():
     import pandas as pd
     from dask import dataframe

@@ -19,6 +19,7 @@ from manifoldry.affinity.gaussian import (
     no_typical_length,
     smallest_scale,
 )
+from manifoldry.distributed.blocks import columns
 from manifoldry.distributed.exchange import Exchange
 from manifoldry.distributed.median import median
 from manifoldry.distributed.scheduler import compute, delayed, persist
@@ -138,8 +139,8 @@ def _self_tuning(
     affinity: SelfTuning, graph: DistributedGraph
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """A point needs the scales of its neighbors, too, so that parts exchange them."""
-    columns = [delayed(_columns)(edges) for edges in graph.edges]
-    exchange, local = Exchange.of(columns, graph.order.bounds)
+    needed = [delayed(columns)(edges) for edges in graph.edges]
+    exchange, local = Exchange.of(needed, graph.order.bounds)
     scales = persist(delayed(_scales)(affinity, part) for part in _parts(graph))
     smallest = compute([delayed(smallest_scale)(each) for each in scales], "comparing scales")
     affinity.with_scales(np.empty(0), min(smallest), graph.n_samples)  # or an error
@@ -175,19 +176,15 @@ def _parts(graph: DistributedGraph, local: Sequence[Any] | None = None) -> list[
     if local is None:
         return [delayed(_as_graph)(edges) for edges in graph.edges]
     pairs = zip(graph.edges, local, strict=True)
-    return [delayed(_as_graph)(edges, columns) for edges, columns in pairs]
+    return [delayed(_as_graph)(*pair) for pair in pairs]
 
 
-def _as_graph(edges: Matrix, columns: IntArray | None = None) -> NeighborGraph:
-    columns = edges.indices if columns is None else columns
-    width = max(edges.shape[1], int(columns.max(initial=0)) + 1)
+def _as_graph(edges: Matrix, local: IntArray | None = None) -> NeighborGraph:
+    ends = edges.indices if local is None else local
+    width = max(edges.shape[1], int(ends.max(initial=0)) + 1)
     none = np.empty(0, dtype=np.intp)
     index = SparseDistances(width)
-    return NeighborGraph(edges.indptr, columns, edges.data, index, np.empty(0), none)
-
-
-def _columns(edges: Matrix) -> IntArray:
-    return np.asarray(edges.indices, dtype=np.intp)
+    return NeighborGraph(edges.indptr, ends, edges.data, index, np.empty(0), none)
 
 
 def _fitted(affinity: Affinity, part: NeighborGraph) -> Weights:

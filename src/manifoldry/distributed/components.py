@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from manifoldry.distributed.blocks import row_numbers
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.scheduler import combined, compute, delayed, persist
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -106,7 +107,7 @@ def _count(labels: IntArray) -> int:
 def _links(block: Matrix, numbers: IntArray) -> IntArray:
     """Pieces of the part, and those of other parts to which edges lead."""
     outside = block.indices >= block.shape[0]
-    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    rows = row_numbers(block)
     return _unique(np.stack([numbers[rows[outside]], numbers[block.indices[outside]]], axis=1))
 
 

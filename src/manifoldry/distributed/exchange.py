@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.distributed.blocks import columns, taken
 from manifoldry.distributed.scheduler import compute, delayed, persist
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -108,7 +109,7 @@ class Exchange:
         list of Delayed
             The arrays.
         """
-        take = delayed(_taken)
+        take = delayed(taken)
         pairs = zip(self.sources[part], self.wanted[part], strict=True)
         return [take(parts[source], rows) for source, rows in pairs]
 
@@ -161,8 +162,8 @@ class DistributedMatrix:
         DistributedMatrix
             The matrix, of the same blocks in the numbers of the parts.
         """
-        columns, renumber = delayed(_columns), delayed(_renumbered)
-        exchange, local = Exchange.of([columns(block) for block in blocks], bounds)
+        columns_of, renumber = delayed(columns), delayed(_renumbered)
+        exchange, local = Exchange.of([columns_of(block) for block in blocks], bounds)
         pairs = zip(blocks, local, strict=True)
         return cls(persist(renumber(block, numbers) for block, numbers in pairs), exchange)
 
@@ -209,24 +210,16 @@ def _wanted(divided: tuple[Any, dict[int, IntArray]], source: int) -> IntArray:
     return divided[1][source]
 
 
-def _taken(values: Array, rows: IntArray) -> Array:
-    return values[rows]
-
-
 def _joined(*pieces: Array) -> Array:
     return np.concatenate(pieces)
 
 
-def _columns(block: Matrix) -> IntArray:
-    return np.asarray(block.indices, dtype=np.intp)
-
-
-def _renumbered(block: Matrix, columns: IntArray) -> Matrix:
+def _renumbered(block: Matrix, local: IntArray) -> Matrix:
     """The block with other numbers of columns; its rows keep their order of entries."""
     from scipy import sparse
 
-    width = max(block.shape[0], int(columns.max(initial=-1)) + 1)
-    return sparse.csr_array((block.data, columns, block.indptr), shape=(block.shape[0], width))
+    width = max(block.shape[0], int(local.max(initial=-1)) + 1)
+    return sparse.csr_array((block.data, local, block.indptr), shape=(block.shape[0], width))
 
 
 def _product(block: Matrix, *pieces: Array) -> Array:

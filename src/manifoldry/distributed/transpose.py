@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.distributed.blocks import row_numbers
 from manifoldry.distributed.scheduler import compute, delayed, persist
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -58,7 +59,7 @@ def _by_column(
     block: Matrix, start: int, bounds: IntArray
 ) -> dict[int, tuple[IntArray, IntArray, Array]]:
     """Entries by the part that has their column: that column, their row, and their value."""
-    rows = start + np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    rows = start + row_numbers(block)
     part = np.searchsorted(bounds, block.indices, side="right") - 1
     order = np.argsort(part, kind="stable")
     present, first = np.unique(part[order], return_index=True)

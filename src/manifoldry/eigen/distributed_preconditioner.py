@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
+from manifoldry.distributed.blocks import row_numbers
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.scheduler import combined, compute, delayed, persist
 from manifoldry.eigen.distributed_basis import Block
@@ -343,7 +344,7 @@ def _with_sparse_factor(A: Matrix, fill: float, seed: int) -> Matrix:
 
 
 def _without_borders(A: Matrix, group: IntArray) -> Matrix:
-    row = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    row = row_numbers(A)
     kept = group[row] == group[A.indices]
     return sparse.csr_array((A.data[kept], (row[kept], A.indices[kept])), shape=A.shape)
 

@@ -9,7 +9,7 @@ n rows of d features are divided into P parts of nearby rows, about as many as t
   K-means of a sample takes 400·C²·d on one worker while the others wait. All pairs take n²·d.
 - Network: the rows move to their parts once, or twice with more than about fifty chunks. Then
   each worker receives the parts that are near its own, at most w·n·d numbers for w workers.
-- Memory: the cluster holds the rows, 2·m + 16·k bytes per row during the search (4·m with more than
+- Memory: the cluster holds the rows, 2·m + 24·k bytes per row during the search (4·m with more than
   65 535 cells), and 12·k or 16·k afterwards. A task has two parts in memory, with copies in single
   precision, and each worker the centers. The sample, up to 2²⁷ values, is on one worker.
 - Tasks: P² to move the rows, or 2·P^1.5 if these are more than 2500; one for each pair of near
@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.distributed.blocks import columns
 from manifoldry.distributed.exchange import Exchange
 from manifoldry.distributed.order import RowOrder
 from manifoldry.distributed.rows import Rows
@@ -130,7 +131,9 @@ class DistributedGraph:
     ) -> DistributedGraph:
         """Find the neighbors of each row of distributed data among the other rows.
 
-        The same seed gives the same graph for the same chunks.
+        The same seed gives the same graph for the same chunks. Of rows at the same distance the
+        first in the data is nearer. So an exact graph does not depend on chunks, and is that of
+        data in memory. An approximate search may miss rows that are as near as those it finds.
 
         Parameters
         ----------
@@ -166,6 +169,10 @@ class DistributedGraph:
         n, d = rows.n_samples, rows.n_features
         if n < 2:
             raise ValueError(f"X has n_samples={n}; pass at least 2 rows")
+        if d == 0:  # the message of scikit-learn
+            raise ValueError(
+                f"Found array with 0 feature(s) (shape={(n, d)}) while a minimum of 1 is required."
+            )
         k = resolve_neighbors(n_neighbors, n)
         rng = as_generator(random_state, unset=0)
         parts = PartitionedRows.of(rows, metric, rng, verbose=verbose)
@@ -193,7 +200,7 @@ class DistributedGraph:
         """
         k = self.n_neighbors
         exchange, local = Exchange.of(
-            [delayed(_columns)(block) for block in self.edges], self.order.bounds
+            [delayed(columns)(block) for block in self.edges], self.order.bounds
         )
         known = exchange.gathered(self.order.rows)
         indices = [delayed(_numbers)(*each, k) for each in zip(known, local, strict=True)]
@@ -288,10 +295,6 @@ def _edges(found: NearestRows, n: int) -> Matrix:
     ends = np.arange(rows + 1) * k
     entries = found.distances.ravel(), found.positions.ravel(), ends
     return sparse.csr_array(entries, shape=(rows, n))
-
-
-def _columns(block: Matrix) -> IntArray:
-    return np.asarray(block.indices, dtype=np.intp)
 
 
 def _numbers(rows: IntArray, local: IntArray, k: int) -> IntArray:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from manifoldry.distributed.blocks import row_numbers
 from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.scheduler import combined, delayed, persist
 from manifoldry.neighbors.base import compress
@@ -138,7 +139,7 @@ def _with_bridges(edges: Matrix, start: int, bridges: list[Bridge]) -> Matrix:
     here = [each for each in bridges if 0 <= each.i - start < edges.shape[0]]
     if not here:
         return edges
-    own = np.repeat(np.arange(edges.shape[0]), np.diff(edges.indptr))
+    own = row_numbers(edges)
     i, j, lengths = map(np.array, zip(*here, strict=True))
     rows, columns = np.concatenate([own, i - start]), np.concatenate([edges.indices, j])
     found = compress(rows, columns, np.concatenate([edges.data, lengths]), edges.shape[0])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from manifoldry.distributed.blocks import row_numbers
 from manifoldry.distributed.exchange import DistributedMatrix, Exchange
 from manifoldry.distributed.scheduler import compute, delayed, persist
 from manifoldry.distributed.transpose import transposed
@@ -171,17 +172,13 @@ def _symmetric(edges: Matrix, others: Matrix) -> Matrix:
     Of two lengths the larger is taken, as in memory; they differ by rounding. Zeros stay.
     """
     n = edges.shape[1]
-    code = np.concatenate([_rows(block) * n + block.indices for block in (edges, others)])
+    code = np.concatenate([row_numbers(block) * n + block.indices for block in (edges, others)])
     lengths = np.concatenate([edges.data, others.data]).astype(np.float64)
     order = np.argsort(code, kind="stable")
     known, first = np.unique(code[order], return_index=True)
     longest = np.maximum.reduceat(lengths[order], first) if len(first) else lengths
     indptr = np.searchsorted(known, np.arange(edges.shape[0] + 1) * n)
     return sparse.csr_array((longest, known % n, indptr), shape=edges.shape)
-
-
-def _rows(block: Matrix) -> IntArray:
-    return np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
 
 
 def _inside(block: Matrix) -> Matrix:

@@ -1,10 +1,15 @@
 """Nearest neighbors among the rows of parts.
 
-The exact search compares all pairs of parts. The approximate one compares a row with the points of
+The exact search compares all pairs of parts, without the rows that cannot be near each other by the
+ranges of their features. The approximate one compares a row with the points of
 the cells that are nearest to it, as in memory: products in single precision nominate candidates,
 whose distances are then computed by subtraction. For each part there is a chain of tasks, one for
 each part that has some of these cells, beginning with the part itself. What is found so far limits
 what is nominated next. A worker has two parts in memory at a time, and those that it received.
+
+Of rows at the same distance the first in the data are nearest, as in memory, so that the division
+into parts does not matter. The approximate search knows that of its candidates only: it may miss
+some of more than k + 8 rows that are equal to rounding, or in cells that it does not search.
 """
 
 from __future__ import annotations
@@ -17,9 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from manifoldry.distributed.blocks import taken
 from manifoldry.distributed.scheduler import combined, compute, delayed, persist
 from manifoldry.exceptions import ConvergenceWarning, warn
-from manifoldry.neighbors.base import SLACK, sort_rows
+from manifoldry.neighbors.base import SLACK
 from manifoldry.neighbors.cells import (
     center_squares,
     compare_with_cells,
@@ -33,27 +39,37 @@ from manifoldry.util.typing import Array, IntArray
 
 
 class NearestRows(NamedTuple):
-    """Positions (n, k) of the nearest rows found so far, -1 for none, and distances."""
+    """The nearest rows found so far, (n, k): positions, -1 for none, row numbers, and distances."""
 
     positions: IntArray
+    numbers: IntArray
+    """Which rows of the data these are; they decide between equal distances."""
     distances: Array
 
     @classmethod
     def nothing(cls, n: int, k: int) -> NearestRows:
         """None yet."""
-        return cls(np.full((n, k), -1, dtype=np.int64), np.full((n, k), np.inf))
+        none = np.full((n, k), -1, dtype=np.int64)
+        return cls(none, none, np.full((n, k), np.inf))
 
     def rows(self, rows: Any) -> NearestRows:
         """Those of some rows."""
-        return NearestRows(self.positions[rows], self.distances[rows])
+        return NearestRows(self.positions[rows], self.numbers[rows], self.distances[rows])
+
+    def replaced(self, rows: IntArray, nearest: NearestRows) -> NearestRows:
+        """The same with other neighbors of some rows."""
+        changed = NearestRows(self.positions.copy(), self.numbers.copy(), self.distances.copy())
+        for each, new in zip(changed, nearest, strict=True):
+            each[rows] = new
+        return changed
 
     def with_others(self, other: NearestRows) -> NearestRows:
         """The nearest of both."""
-        k = self.positions.shape[1]
-        positions = np.concatenate([self.positions, other.positions], axis=1)
-        distances = np.concatenate([self.distances, other.distances], axis=1)
-        positions, distances = sort_rows(positions, distances)
-        return NearestRows(positions[:, :k], distances[:, :k])
+        both = (np.concatenate(pair, axis=1) for pair in zip(self, other, strict=True))
+        positions, numbers, distances = both
+        order = np.lexsort((numbers, distances), axis=1)[:, : self.positions.shape[1]]
+        first = np.arange(len(order))[:, None], order
+        return NearestRows(positions[first], numbers[first], distances[first])
 
 
 class Searched(NamedTuple):
@@ -68,13 +84,13 @@ class Searched(NamedTuple):
 
 def exact_search(rows: PartitionedRows, k: int, metric: str, *, verbose: bool = False) -> Searched:
     """Find the neighbors of all rows by comparing all pairs of parts."""
-    nearer, found = delayed(_nearer), []
-    starts = rows.order.bounds
+    nearer, search, found = delayed(_AllPairs.nearer), _AllPairs(k, metric), []
+    starts = rows.order.bounds[:-1].tolist()
+    parts = list(zip(rows.points, rows.order.rows, starts, strict=True))
     for p, X in enumerate(rows.points):
         nearest = None
-        for q in _itself_first(p, range(len(rows.points))):
-            ends = int(starts[p]), int(starts[q])
-            nearest = nearer(nearest, X, rows.points[q], *ends, k, metric)
+        for q in _itself_first(p, range(len(parts))):
+            nearest = nearer(search, nearest, X, starts[p], *parts[q])
         found.append(nearest)
     found = persist(found)
     compute([delayed(_n_missing)(each) for each in found], "comparing parts", verbose=verbose)
@@ -167,7 +183,7 @@ class NearbySearch:
     def _truth(self, rows: PartitionedRows, k: int, metric: str, sample: IntArray) -> list[Any]:
         """Tasks of a sample of rows, and of their exact neighbors."""
         pieces = [
-            delayed(_taken)(rows.points[p], here) for p, here in _by_part(sample, rows.order.bounds)
+            delayed(taken)(rows.points[p], here) for p, here in _by_part(sample, rows.order.bounds)
         ]
         queries = delayed(np.concatenate)(pieces)
         return [queries, _among_all(rows, queries, sample, k, metric)]
@@ -179,13 +195,14 @@ class NearbySearch:
             near_cells(X, rows.partition, p, n_searched) for p, X in enumerate(rows.points)
         )
         parts = compute([near_parts(each, rows.partition) for each in near], "nearby cells")
-        compare, finish, found = delayed(_compared), delayed(_finished), []
-        starts = rows.order.bounds
+        compare, finish, found = delayed(_Pair.compared), delayed(_finished), []
+        starts = rows.order.bounds.tolist()
         for p, X in enumerate(rows.points):
             nearest = None
             for q in _itself_first(p, parts[p]):
-                which = p, q, int(starts[q]), k, self.n_extra
-                nearest = compare(nearest, X, rows.points[q], near[p], rows.partition, *which)
+                pair, others = _Pair(p, q, starts[q], k, self.n_extra), rows.order.rows[q]
+                here = X, rows.points[q], others, near[p], rows.partition
+                nearest = compare(pair, nearest, *here)
             found.append(finish(nearest, rows.partition))
         return persist(found)
 
@@ -199,7 +216,7 @@ class NearbySearch:
         verbose: bool,
     ) -> list[Any]:
         """Compare rows that have fewer than k neighbors with all others."""
-        missing, take = delayed(_missing), delayed(_taken)
+        missing, take = delayed(_missing), delayed(taken)
         incomplete = np.flatnonzero(counts)
         groups = np.cumsum(np.array(counts)[incomplete]) // self.completed_at_once
         found = list(found)
@@ -237,22 +254,76 @@ def _by_part(positions: IntArray, bounds: IntArray) -> list[tuple[int, IntArray]
 
 def _among_all(rows: PartitionedRows, queries: Any, own: Any, k: int, metric: str) -> Any:
     """The task of the exact neighbors of a few queries among all rows."""
-    find = delayed(_nearest)
-    starts = rows.order.bounds
-    tasks = [find(queries, Y, own, int(starts[q]), k, metric) for q, Y in enumerate(rows.points)]
-    return combined(tasks, _merged)
+    find, search = delayed(_AllPairs.nearest), _AllPairs(k, metric)
+    parts = zip(rows.points, rows.order.rows, rows.order.bounds[:-1].tolist(), strict=True)
+    return combined([find(search, queries, own, *part) for part in parts], _merged)
 
 
-def _nearest(X: Array, Y: Array, own: IntArray, start: int, k: int, metric: str) -> NearestRows:
-    """The nearest rows of a part to queries, except themselves; `own` are their positions."""
-    n = len(Y)
-    Y = _of_similar_size(Y, X)
-    index = choose_index(Y, metric, search="exact")
-    indices, distances = index.nearest(X, min(k + 1 + len(Y) - n, len(Y)))
-    positions = indices.astype(np.int64) + start
-    left_out = (positions == own[:, None]) | (indices >= n)
-    others = NearestRows(np.where(left_out, -1, positions), np.where(left_out, np.inf, distances))
-    return NearestRows.nothing(len(X), k).with_others(others)
+@dataclass(frozen=True)
+class _AllPairs:
+    """Comparison of all pairs of rows of two parts."""
+
+    k: int
+    metric: str
+
+    def nearest(
+        self, X: Array, own: IntArray, Y: Array, numbers: IntArray, start: int
+    ) -> NearestRows:
+        """The nearest rows of a part to queries, except themselves; `own` are their positions.
+
+        `numbers` are the rows of the data that are in the part, and `start` its first position.
+        """
+        n, order = len(Y), np.argsort(numbers)  # of equal distances the first one counts
+        Y = _of_similar_size(Y[order], X)
+        index = choose_index(Y, self.metric, search="exact")
+        found, distances = index.nearest(X, min(self.k + 1 + len(Y) - n, len(Y)))
+        local = order[np.minimum(found, n - 1)]
+        positions = local.astype(np.int64) + start
+        left_out = (positions == own[:, None]) | (found >= n)
+        positions, known = np.where(left_out, -1, positions), np.where(left_out, -1, numbers[local])
+        others = NearestRows(positions, known, np.where(left_out, np.inf, distances))
+        return NearestRows.nothing(len(X), self.k).with_others(others)
+
+    def nearer(
+        self,
+        found: NearestRows | None,
+        X: Array,
+        own_start: int,
+        Y: Array,
+        numbers: IntArray,
+        start: int,
+    ) -> NearestRows:
+        """What was found for the rows of a part, or nearer rows of another part."""
+        own = np.arange(own_start, own_start + len(X))
+        if found is None:
+            return self.nearest(X, own, Y, numbers, start)
+        rows = np.arange(len(X))
+        if self.metric == "euclidean":
+            rows = np.flatnonzero(least_distances(X, Y) <= found.distances[:, -1])
+        if len(rows) == 0:
+            return found
+        nearest = self.nearest(X[rows], own[rows], Y, numbers, start)
+        return found.replaced(rows, found.rows(rows).with_others(nearest))
+
+
+def least_distances(X: Array, Y: Array) -> Array:
+    """Return lower bounds of the distances of rows from all rows of a part, by ranges of features.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        The rows.
+    Y : array of shape (m, n_features)
+        The rows of the part.
+
+    Returns
+    -------
+    array of shape (n,)
+        The largest distance of a feature from the range that it has in the part.
+    """
+    X, low, high = (each.astype(np.float64) for each in (X, Y.min(axis=0), Y.max(axis=0)))
+    with np.errstate(over="ignore"):  # farther than any distance
+        return np.asarray(np.maximum(low - X, X - high).max(axis=1, initial=0.0) / SLACK)
 
 
 def _of_similar_size(Y: Array, X: Array, largest: float = 1e100) -> Array:
@@ -267,14 +338,6 @@ def _of_similar_size(Y: Array, X: Array, largest: float = 1e100) -> Array:
 def _merged(found: list[NearestRows]) -> NearestRows:
     """The nearest of several parts."""
     return reduce(NearestRows.with_others, found)
-
-
-def _nearer(
-    found: NearestRows | None, X: Array, Y: Array, start: int, other_start: int, k: int, metric: str
-) -> NearestRows:
-    """What was found, or nearer rows of another part, by comparing all pairs."""
-    nearest = _nearest(X, Y, np.arange(start, start + len(X)), other_start, k, metric)
-    return nearest if found is None else found.with_others(nearest)
 
 
 def _needed(partition: Partition, queries: Array, truth: NearestRows, recall: float) -> int:
@@ -307,62 +370,72 @@ def _near_parts(near: IntArray, partition: Partition) -> IntArray:
     return np.unique(np.searchsorted(partition.bounds, np.unique(near), side="right") - 1)
 
 
-def _compared(
-    found: NearestRows | None,
-    X: Array,
-    Y: Array,
-    near: IntArray,
-    partition: Partition,
-    part: int,
-    other: int,
-    start: int,
-    k: int,
-    n_extra: int,
-) -> NearestRows:
-    """What was found, or nearer rows of another part in the cells that rows are compared with."""
-    found = NearestRows.nothing(len(X), k) if found is None else found
-    X, Y = partition.exact(X), partition.exact(Y)
-    candidates = _candidates(found, X, Y, near, partition, part, other, n_extra)
-    rows = np.flatnonzero((candidates >= 0).any(axis=1))
-    candidates = candidates[rows]
-    query, slot = np.nonzero(candidates >= 0)
-    distances = np.full(candidates.shape, np.inf)
-    distances[query, slot] = _lengths(
-        X, Y, rows[query], candidates[query, slot], partition.frame.unit
-    )
-    positions = np.where(candidates >= 0, candidates.astype(np.int64) + start, -1)
-    nearest = found.rows(rows).with_others(NearestRows(positions, distances))
-    all_rows = NearestRows(found.positions.copy(), found.distances.copy())
-    all_rows.positions[rows], all_rows.distances[rows] = nearest
-    return all_rows
+@dataclass(frozen=True)
+class _Pair:
+    """A part, and another one or the same, whose rows are compared with its rows.
 
+    Parameters
+    ----------
+    part, other : int
+        Their numbers.
+    start : int
+        The first position of the other part.
+    k : int
+        Number of neighbors.
+    n_extra : int
+        Number of candidates in addition.
+    """
 
-def _candidates(
-    found: NearestRows,
-    X: Array,
-    Y: Array,
-    near: IntArray,
-    partition: Partition,
-    part: int,
-    other: int,
-    n_extra: int,
-) -> IntArray:
-    """Rows of another part that may be nearer than what was found, (n_rows, k + n_extra)."""
-    frame, cells = partition.frame, partition.cells_of(other)
-    X, Y = frame.apply_single(X), frame.apply_single(Y)
-    starts = partition.local_starts(other)
-    indices = np.full((len(X), found.positions.shape[1] + n_extra), -1, dtype=np.int32)
-    for center, rows in _blocks(partition, part):
-        local = near[rows].astype(np.int32) - cells.start
-        local[local >= len(cells)] = -1
-        if (local < 0).all():
-            continue
-        queries = X[rows] - center
-        values = np.empty((len(queries), indices.shape[1]), dtype=np.float32)
-        values[:] = _limits(squared_norms(queries), found.distances[rows, -1:] / frame.unit, X)
-        own = rows.start if part == other else -1
-        compare_with_cells(Y, starts, center, queries, local, own, indices[rows], values)
-    return indices
+    part: int
+    other: int
+    start: int
+    k: int
+    n_extra: int
+
+    def compared(
+        self,
+        found: NearestRows | None,
+        X: Array,
+        Y: Array,
+        numbers: IntArray,
+        near: IntArray,
+        partition: Partition,
+    ) -> NearestRows:
+        """What was found, or nearer rows of the other part in the cells `near` rows."""
+        found = NearestRows.nothing(len(X), self.k) if found is None else found
+        X, Y = partition.exact(X), partition.exact(Y)
+        candidates = self._candidates(found, X, Y, near, partition)
+        rows = np.flatnonzero((candidates >= 0).any(axis=1))
+        candidates = candidates[rows]
+        known = candidates >= 0
+        query, slot = np.nonzero(known)
+        distances = np.full(candidates.shape, np.inf)
+        distances[query, slot] = _lengths(
+            X, Y, rows[query], candidates[query, slot], partition.frame.unit
+        )
+        positions = np.where(known, candidates.astype(np.int64) + self.start, -1)
+        others = NearestRows(positions, np.where(known, numbers[candidates], -1), distances)
+        return found.replaced(rows, found.rows(rows).with_others(others))
+
+    def _candidates(
+        self, found: NearestRows, X: Array, Y: Array, near: IntArray, partition: Partition
+    ) -> IntArray:
+        """Rows of the other part that may be nearer than what was found, (n_rows, k + n_extra)."""
+        frame, cells = partition.frame, partition.cells_of(self.other)
+        X, Y = frame.apply_single(X), frame.apply_single(Y)
+        starts = partition.local_starts(self.other)
+        indices = np.full((len(X), self.k + self.n_extra), -1, dtype=np.int32)
+        for center, rows in _blocks(partition, self.part):
+            local = near[rows].astype(np.int32) - cells.start
+            local[local >= len(cells)] = -1
+            if (local < 0).all():
+                continue
+            queries = X[rows] - center
+            values = np.empty((len(queries), indices.shape[1]), dtype=np.float32)
+            values[:] = _limits(squared_norms(queries), found.distances[rows, -1:] / frame.unit, X)
+            own = rows.start if self.part == self.other else -1
+            compare_with_cells(Y, starts, center, queries, local, own, indices[rows], values)
+        return indices
 
 
 def _limits(squares: Array, radii: Array, X: Array) -> Array:
@@ -409,14 +482,7 @@ def _global(rows: list[IntArray], starts: IntArray) -> IntArray:
 def _replaced(
     found: NearestRows, rows: IntArray, nearest: NearestRows, first: int, stop: int
 ) -> NearestRows:
-    """What was found, with other neighbors of some rows."""
-    changed = NearestRows(found.positions.copy(), found.distances.copy())
-    changed.positions[rows], changed.distances[rows] = nearest.rows(slice(first, stop))
-    return changed
-
-
-def _taken(X: Array, rows: IntArray) -> Array:
-    return X[rows]
+    return found.replaced(rows, nearest.rows(slice(first, stop)))
 
 
 def _of_rows(found: NearestRows, rows: IntArray) -> NearestRows:

@@ -30,7 +30,7 @@ from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.neighbors.distributed_join import can_join, with_joined_components
 from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
-from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, check_lengths
+from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, longest_edge
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -100,14 +100,13 @@ def check_solver(eigen_solver: Any) -> None:
 
 def connected_parts(graph: DistributedGraph, policy: DisconnectedPolicy) -> DistributedGraph:
     """Return the graph, with the edges that connect its components if the policy is "join"."""
-    check_lengths(graph)
-    if policy.choice != "join":
-        return graph
-    components = DistributedComponents.of(DistributedMatrix.of(graph.edges, graph.order.bounds))
-    if components.count == 1 or not can_join(components, graph.n_samples):
-        return graph
-    policy.say_joined(components.sizes, components.count)
-    return with_joined_components(graph, components)
+    if policy.choice == "join":
+        components = DistributedComponents.of(DistributedMatrix.of(graph.edges, graph.order.bounds))
+        if components.count > 1 and can_join(components, graph.n_samples):
+            policy.say_joined(components.sizes, components.count)
+            graph = with_joined_components(graph, components)
+    longest_edge(graph.edges, graph.n_samples)
+    return graph
 
 
 def truncated(graph: DistributedGraph, k: int) -> DistributedGraph:

@@ -16,7 +16,7 @@ from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.order import RowOrder
 from manifoldry.distributed.rows import Rows
-from manifoldry.distributed.scheduler import combined, compute, delayed, persist
+from manifoldry.distributed.scheduler import compute, delayed, persist
 from manifoldry.eigen import ComponentSolver
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.from_distances import gower_kernel
@@ -27,9 +27,10 @@ from manifoldry.neighbors.distributed_paths import DistributedPaths, symmetric_e
 from manifoldry.neighbors.geodesics import SampledGeodesics, precision_of
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.distributed_eigenmaps import graph_of_rows
+from manifoldry.spectral.distributed_laplacian import longest_edge
 from manifoldry.spectral.isomap import Isomap, PosedGeodesics
 from manifoldry.util.checks import as_generator
-from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 # Landmarks if n_landmarks is None; their distances to all rows are stored.
@@ -116,11 +117,14 @@ def _distances(
     order, edges = graph.order, symmetric_edges(graph)
     which = f"all {order.n_samples} rows"
     components = DistributedComponents.of(edges)
-    if components.count > 1 and policy.choice == "join" and can_join(components, order.n_samples):
+    several = components.count > 1
+    joined = several and policy.choice == "join" and can_join(components, order.n_samples)
+    if joined:
         edges = symmetric_edges(with_joined_components(graph, components))
         policy.say_joined(components.sizes, components.count)
         which += f", whose {components.count} connected components were joined"
-    elif components.count > 1:
+    unit = power_of_two_scale(np.array(longest_edge(edges.blocks, order.n_samples)))
+    if several and not joined:
         policy.check_largest(components.sizes, components.count)
         landmarks = _inside(components, order, landmarks)
         which = f"the {components.sizes[0]} rows of the largest connected component"
@@ -129,8 +133,6 @@ def _distances(
             f"only {len(landmarks)} random landmarks are in the largest connected component, of "
             f"{components.sizes[0]} rows; pass a larger n_landmarks, or raise n_neighbors"
         )
-    longest = combined([delayed(_longest)(block) for block in edges.blocks], max)
-    unit = power_of_two_scale(np.array(compute([longest], "longest edge")))
     paths = DistributedPaths.of(edges, order.bounds)
     stored = precision_of(order.n_samples * len(landmarks), unit)
     D = paths.lengths_from(order.positions(landmarks), stored, verbose=verbose)
@@ -207,10 +209,6 @@ class _Posing:
             "neighbor_search_": graph.search,
             "landmarks_": landmarks,
         }
-
-
-def _longest(edges: Matrix) -> float:
-    return float(edges.data.max(initial=0.0))
 
 
 def _members(rows: IntArray, inside: Array, chosen: IntArray) -> IntArray:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from manifoldry.distributed.blocks import largest_entry, row_numbers, taken
 from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.options import current_options
@@ -96,7 +97,7 @@ class DistributedLaplacian:
         inside = None
         if found.count > 1:
             policy.check_largest(found.sizes, found.count, _cause(found, graph, zero_weight_cause))
-            inside, kept = found.inside, delayed(_rows)
+            inside, kept = found.inside, delayed(taken)
             weights, bounds = _restricted(weights, bounds, inside)
             degree = persist(kept(*each) for each in zip(degree, inside, strict=True))
         problem = _problem(weights, bounds, degree, normalization, largest)
@@ -158,11 +159,12 @@ class DistributedLaplacian:
         return [spread(part, inside) for part, inside in zip(parts, self.inside, strict=True)]
 
 
-def check_lengths(graph: DistributedGraph) -> None:
-    """Raise ValueError if all edges of a graph have length zero."""
-    longest = compute([delayed(_longest)(edges) for edges in graph.edges], "lengths of edges")
-    if max(longest) == 0:
-        raise ValueError(all_coincide_message(graph.n_samples))
+def longest_edge(edges: Sequence[Any], n: int) -> float:
+    """Return the largest length of edges in parts; ValueError if all edges have length zero."""
+    longest = largest_entry(edges, "lengths of edges")
+    if longest == 0:
+        raise ValueError(all_coincide_message(n))
+    return longest
 
 
 def _strong_components(
@@ -232,10 +234,6 @@ def _sum(values: Array) -> float:
     return float(values.sum())
 
 
-def _longest(edges: Matrix) -> float:
-    return float(edges.data.max(initial=0.0))
-
-
 def _ones(values: Array) -> Array:
     return np.ones((len(values), 1))
 
@@ -244,20 +242,12 @@ def _root(values: Array) -> Array:
     return np.sqrt(values)[:, None]
 
 
-def _rows(values: Array, inside: Array) -> Array:
-    return np.asarray(values[inside])
-
-
 def _strong(block: Matrix, degree: Array, *, least: float) -> Matrix:
     """The entries that connect their rows, by the rule of `coupled_components`."""
-    root, rows = np.sqrt(degree), _row_numbers(block)
+    root, rows = np.sqrt(degree), row_numbers(block)
     strong = block.data > NEGLIGIBLE * root[rows] * root[block.indices]
     strong &= block.data > least
     return _entries(block, rows, strong)
-
-
-def _row_numbers(block: Matrix) -> IntArray:
-    return np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
 
 
 def _entries(block: Matrix, rows: IntArray, kept: Array) -> Matrix:
@@ -273,7 +263,7 @@ def _positions(inside: Array, start: int) -> IntArray:
 def _between(block: Matrix, positions: IntArray, n: int) -> Matrix:
     """The entries between rows that are kept, with columns at their new positions."""
     own = positions[: block.shape[0]] >= 0
-    rows, columns = _row_numbers(block), positions[block.indices]
+    rows, columns = row_numbers(block), positions[block.indices]
     kept = own[rows] & (columns >= 0)
     counts = np.bincount(rows[kept], minlength=block.shape[0])[own]
     indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -290,7 +280,7 @@ def _unnormalized(block: Matrix, degree: Array) -> Matrix:
 def _normalized(block: Matrix, degree: Array) -> Matrix:
     """D^-½ (D − W) D^-½; the product of both roots is the same number on both sides."""
     L, s = _unnormalized(block, degree), 1 / np.sqrt(degree)
-    L.data *= s[_row_numbers(L)] * s[L.indices]
+    L.data *= s[row_numbers(L)] * s[L.indices]
     return L
 
 
