@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,9 +17,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from manifoldry import PCA, LaplacianEigenmaps
+from manifoldry import PCA, TSNE, Isomap, KernelPCA, LaplacianEigenmaps
 from manifoldry.distributed import using_options
-from manifoldry.distributed.scheduler import broadcast, compute, delayed, persist, tasks_of_fit
+from manifoldry.distributed.order import RowOrder
+from manifoldry.distributed.scheduler import (
+    broadcast,
+    compute,
+    delayed,
+    persist,
+    persist_all,
+    tasks_of_fit,
+)
 from manifoldry.util.progress import listening
 
 ROWS, COLUMNS = 400, 5
@@ -191,6 +200,107 @@ def test_unreadable_data_of_many_steps():
     X = made(failing, at=17, error=OSError("gone"))
     with pytest.raises(RuntimeError, match=r"chunk 8 of X \(rows 6400 to 7199\)"):
         PCA(2).fit(X.rechunk({0: 2 * ROWS}) * 2 - 1)
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_unreadable_partition():
+    """Rows of data frames are counted first."""
+    import dask.dataframe as dd
+
+    def part(i):
+        if i == 17:
+            raise OSError("input/output error")
+        return pd.DataFrame(numbers(i), columns=list("abcde"))
+
+    message = r"chunk 17 of X cannot be read: OSError: input/output error"
+    with pytest.raises(RuntimeError, match=message) as caught:
+        PCA(2).fit(dd.from_map(part, range(20), meta=part(0)[:0]))
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize(
+    "make", [LaplacianEigenmaps, partial(Isomap, n_landmarks=50), partial(TSNE, max_iter=5)]
+)
+def test_map_that_cannot_be_made(make, monkeypatch):
+    """What comes last in a fit has to exist before the model is set."""
+    X = made(numbers, 3)
+    model = make(random_state=0)
+    with monkeypatch.context() as patch:
+        lost = made(failing, 3, at=2, error=OSError("disk full"))[:, :2]
+        patch.setattr(RowOrder, "restored", lambda *_: lost)
+        with (
+            using_options(refine=int(isinstance(model, TSNE)), **few_landmarks(model)),
+            pytest.raises(OSError, match="disk full"),
+        ):
+            model.fit(X)
+    assert set(vars(model)) == set(model.get_params())
+
+
+def few_landmarks(model):
+    return {"landmarks": 100} if isinstance(model, TSNE) else {}
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_kept_results_exist():
+    blocks = persist_all([delayed(numbers)(i) for i in range(3)], "numbers")
+    X = da.concatenate([da.from_delayed(b, (ROWS, COLUMNS), np.float32) for b in blocks])
+    [kept] = persist_all([X], "numbers")
+    assert kept.shape == X.shape
+    with pytest.raises(OSError, match="gone"):
+        persist_all([*blocks, delayed(failing)(1, 1, OSError("gone"))], "numbers")
+    assert persist_all([], "nothing") == []
+
+
+def test_kept_results_of_workers_that_die(client):
+    def die():
+        kill()
+
+    def allow(count, dask_scheduler):
+        dask_scheduler.allowed_failures = count
+
+    client.run_on_scheduler(allow, 0)
+    try:
+        with pytest.raises(RuntimeError, match="lack of memory"):
+            persist_all([delayed(die)()], "dying")
+    finally:
+        client.run_on_scheduler(allow, 3)
+
+
+def test_lazy_results_outlive_a_cluster():
+    """Also those of models that are too large to send again and again in a fit."""
+    from distributed import Client, LocalCluster, futures_of
+
+    X = made(numbers, 3)
+    wide = da.concatenate([X] * 250, axis=1).rechunk({1: -1})
+    options = {"processes": False, "dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(n_workers=1, **options) as cluster, Client(cluster) as client:
+        model = fitted(KernelPCA(2), wide, 1000)
+        assert len(pickle.dumps(model.landmark_model_)) > 4e6
+        lazy = model.transform(wide)
+        assert not futures_of([lazy, model.embedding_])
+        assert soon(lambda: not client.futures)
+        expected = lazy.compute()
+    np.testing.assert_array_equal(lazy.compute(), expected)
+    again = pickle.loads(pickle.dumps(model.embedding_))
+    np.testing.assert_array_equal(again.compute(), expected)
+
+
+def test_two_threads_import_dask():
+    """The client is asked for while another thread imports `distributed` for the first time."""
+    code = """
+import sys, threading
+from manifoldry.distributed.scheduler import current_client
+def load():
+    import distributed
+loading = threading.Thread(target=load)
+loading.start()
+while "distributed" not in sys.modules:
+    pass
+assert current_client() is None
+loading.join()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.usefixtures("anywhere")

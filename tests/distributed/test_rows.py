@@ -1,8 +1,10 @@
 """What estimators take in place of an array: collections of Dask in every shape, and files."""
 
+import copy
 import pathlib
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -13,12 +15,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from numcodecs import Delta, Zlib
+from numcodecs.abc import Codec
+from numcodecs.registry import register_codec
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from manifoldry import LLE, PCA, Isomap, LaplacianEigenmaps, NonRedundant
+from manifoldry import LLE, PCA, ConformalInverse, Isomap, LaplacianEigenmaps, NonRedundant
 from manifoldry.distributed import Rows, using_options
-from manifoldry.distributed.collections import is_collection
+from manifoldry.distributed.collections import check_codecs, is_collection
 from manifoldry.exceptions import DisconnectedGraphWarning, NoveltyWarning
+from manifoldry.neighbors import DistributedGraph
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -176,7 +185,6 @@ def test_names_of_columns(X):
     model = PCA(2).fit(data)
     assert model.feature_names_in_.tolist() == NAMES
     assert model.get_feature_names_out().tolist() == ["pca0", "pca1"]
-    np.testing.assert_array_equal(model.transform(data.to_dask_array()), model.transform(data))
     found = "the columns of X are not those of fit"
     with pytest.raises(ValueError, match=f"{found}.*: column 0 is 'b' and was 'a'"):
         model.transform(data[["b", "a", "c", "d"]])
@@ -188,8 +196,20 @@ def test_names_of_columns(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_allclose(in_memory.transform(data), model.transform(data), atol=1e-12)
-        in_memory.transform(data.to_dask_array()).compute()
-        PCA(2).fit(X).transform(data).compute()
+
+
+def test_missing_names_are_warned_about_as_in_memory(X):
+    named, data = pd.DataFrame(X, columns=NAMES), da.from_array(X, chunks=(60, 4))
+    for fitted_to, in_memory, lazy in ((frame(X), X, data), (data, named, frame(X))):
+        model = PCA(2).fit(fitted_to)
+        with pytest.warns(UserWarning, match="feature names") as expected:
+            Y = model.transform(in_memory)
+        with pytest.warns(UserWarning, match="feature names") as caught:
+            found = model.transform(lazy)
+        assert [str(each.message) for each in caught] == [str(each.message) for each in expected]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_allclose(found.compute(), Y, atol=1e-12)
 
 
 def test_arguments_by_name(X, expected):
@@ -199,6 +219,141 @@ def test_arguments_by_name(X, expected):
     Y, distances = expected.transform(X=data, return_distance=True)
     np.testing.assert_allclose(Y, expected.embedding_, atol=1e-12)
     np.testing.assert_allclose(distances, expected.novelty(X), atol=1e-12)
+
+
+def test_unknown_arguments(X):
+    data = da.from_array(X, chunks=(60, 4))
+    model = PCA(2)
+    for call in (model.fit, model.fit_transform):
+        with pytest.raises(TypeError, match="does not take these arguments: too many positional"):
+            call(data, np.zeros(200), "junk")
+        with pytest.raises(TypeError, match=r"PCA\.fit.*unexpected keyword argument 'callback'"):
+            call(data, callback=print)
+    assert not hasattr(model, "fitted_on_")
+
+
+TABLES = {
+    "floats and truth values": lambda X: pd.DataFrame({"a": X[:, 0], "b": X[:, 1] > 0}),
+    "nullable": lambda X: pd.DataFrame(
+        {"a": pd.array(X[:, 0], "Float64"), "b": pd.array(np.arange(200), "Int64")}
+    ),
+    "whole numbers": lambda X: pd.DataFrame({"a": X[:, 0] > 0, "b": np.arange(200, dtype="i2")}),
+    "of arrow": lambda X: pd.DataFrame(X[:, :2], columns=["a", "b"]).convert_dtypes(
+        dtype_backend="pyarrow"
+    ),
+    "single precision": lambda X: pd.DataFrame({"a": X[:, 0].astype("f4"), "b": X[:, 1] > 0}),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_frames_of_several_types(name, X):
+    table = TABLES[name](X)
+    rows = Rows.read(dd.from_pandas(table, npartitions=3))
+    values = np.concatenate(dask.compute(*rows.blocks))
+    np.testing.assert_array_equal(values, table.astype(float).to_numpy(rows.dtype))
+    assert rows.names.tolist() == ["a", "b"]
+    assert values.dtype == (np.float32 if name == "single precision" else np.float64)
+
+
+def test_missing_values_of_nullable_columns_are_named(X):
+    table = TABLES["nullable"](X)
+    table.loc[70, "b"] = pd.NA
+    with pytest.raises(ValueError, match=r"NaN in chunk 1 \(row 70, column 1\)"):
+        PCA(1).fit(dd.from_pandas(table, npartitions=3))
+
+
+class InMemory:
+    """Values of a library that wraps Dask, such as xarray, without a graph."""
+
+    def __init__(self, values):
+        self.values = values
+        self.shape = values.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values if dtype is None else self.values.astype(dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __dask_graph__(self):
+        return None
+
+
+class Anything:
+    """An object that claims to have any attribute."""
+
+    def __getattr__(self, name):
+        return 1
+
+
+def test_objects_without_a_graph_are_no_collections(X, expected):
+    wrapped = InMemory(X)
+    assert not is_collection(wrapped)
+    np.testing.assert_array_equal(PCA(2).fit(wrapped).embedding_, expected.embedding_)
+    assert not is_collection(Anything())
+    assert not is_collection(da.Array)
+    model = PCA(2).fit(X)
+    model.note_ = Anything()
+    assert "note_" in pickle.loads(pickle.dumps(model)).__dict__
+    for collection in (da.ones(3), frame(X), frame(X).a, dask.delayed(1)):
+        assert is_collection(collection)
+
+
+def test_pipelines(X):
+    """scikit-learn sets a private attribute of each step around its fit, and deletes it."""
+    data = da.from_array(X, chunks=(60, 4))
+    pipeline = make_pipeline(PCA(3), PCA(2)).fit(data)
+    in_memory = make_pipeline(PCA(3), PCA(2)).fit(X)
+    assert isinstance(pipeline[-1].embedding_, da.Array)
+    found = pipeline.transform(data)
+    assert isinstance(found, da.Array)
+    np.testing.assert_allclose(found.compute(), in_memory.transform(X), atol=1e-12)
+    again = pipeline.fit(X)  # the same estimators
+    np.testing.assert_allclose(again.transform(X), in_memory.transform(X), atol=1e-12)
+    assert not any(hasattr(step, "landmark_model_") for _, step in again.steps)
+    # Steps of scikit-learn gather what they get.
+    gathered = make_pipeline(StandardScaler(), PCA(2)).fit(data)
+    assert isinstance(gathered[-1].embedding_, np.ndarray)
+
+
+@pytest.mark.parametrize("first", ["memory", "workers"])
+def test_attributes_of_users_stay(X, first):
+    data = da.from_array(X, chunks=(60, 4))
+    model = PCA(2)
+    model.note, model._own = "mine", 3
+    one, other = (X, data) if first == "memory" else (data, X)
+    for rows in (one, other, one):
+        assert model.fit(rows).note == "mine"
+        assert model._own == 3
+        fresh = {"note", "_own", *vars(PCA(2).fit(rows))}
+        assert set(vars(model)) == fresh
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("estimator", [PCA(2), NonRedundant(PCA(2)), ConformalInverse(PCA(2))])
+def test_copies_keep_the_map(X, make, estimator):
+    model = clone(estimator).fit(da.from_array(X, chunks=(60, 4)))
+    again = make(model)
+    assert again.embedding_ is model.embedding_
+    assert set(vars(again)) == set(vars(model))
+    assert (again.landmark_model_ is model.landmark_model_) == (make is copy.copy)
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    again.fit(X)
+    assert isinstance(model.embedding_, da.Array)
+    assert not hasattr(pickle.loads(pickle.dumps(model)), "embedding_")
+
+
+def test_graphs_are_fitted_as_they_are(X):
+    data = da.from_array(X, chunks=(60, 4))
+    graph = DistributedGraph.build(data, n_neighbors=5)
+    model = LaplacianEigenmaps(2)
+    with using_options(refine=1), pytest.raises(ValueError, match="refine=1 moves single rows"):
+        model.fit(graph)
+    with using_options(landmarks=50), pytest.raises(ValueError, match="landmarks=50 fits a samp"):
+        model.fit(graph)
+    assert set(vars(model)) == set(model.get_params())
+    with pytest.raises(TypeError, match=r"transform takes data, not a DistributedGraph; pass the"):
+        model.fit(graph).transform(graph)
 
 
 @pytest.fixture
@@ -231,6 +386,84 @@ def test_stores_that_cannot_be_read(stores):
         PCA(2).fit(str(stores / "missing.zarr"))
     with pytest.raises(FileNotFoundError, match=r"missing\.parquet does not exist"):
         PCA(2).fit(stores / "missing.parquet")
+
+
+def test_relative_paths_are_those_of_the_call(stores, monkeypatch, expected):
+    monkeypatch.chdir(stores)
+    models = [PCA(2).fit(name) for name in ("rows.zarr", "rows.parquet")]
+    DistributedGraph.build("rows.zarr", n_neighbors=3).to_zarr("graph.zarr")
+    graph = DistributedGraph.from_zarr(pathlib.Path("graph.zarr"))
+    monkeypatch.chdir(stores / "group.zarr")
+    for model in models:
+        np.testing.assert_allclose(model.embedding_.compute(), expected.embedding_, atol=1e-12)
+    assert graph.neighbors()[0].compute().shape == (200, 3)
+
+
+def test_addresses_are_refused(X):
+    graph = DistributedGraph.build(da.from_array(X, chunks=(60, 4)), n_neighbors=3)
+    calls = PCA(2).fit, DistributedGraph.from_zarr, graph.to_zarr
+    for call in calls:
+        with pytest.raises(ValueError, match="is an address, not a path; open it yourself"):
+            call("memory://bucket/data.zarr")
+
+
+class Counting(Codec):
+    """A codec that says when it is used, which one that unpickles data would not."""
+
+    codec_id = "counting"
+    used = 0
+
+    def encode(self, buf):
+        return buf
+
+    def decode(self, buf, out=None):
+        Counting.used += 1
+        return buf
+
+
+def test_codecs_that_may_run_code_are_refused(X, tmp_path):
+    register_codec(Counting)
+    path = tmp_path / "rows.zarr"
+    about = {"shape": X.shape, "chunks": (60, 4), "dtype": float, "zarr_format": 2}
+    zarr.create_array(str(path), compressors=Counting(), **about)[:] = X
+    Counting.used = 0
+    with pytest.raises(ValueError, match=r"rows\.zarr is stored with counting, which is not among"):
+        PCA(2).fit(path)
+    assert Counting.used == 0
+
+
+STORED = {
+    "version 2": {"zarr_format": 2},
+    "filters": {"zarr_format": 2, "filters": [Delta(float)], "compressors": Zlib()},
+    "shards": {"shards": (120, 4)},
+    "not compressed": {"compressors": None},
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_known_codecs(name, X, tmp_path, expected):
+    path = str(tmp_path / "rows.zarr")
+    zarr.create_array(path, shape=X.shape, chunks=(60, 4), dtype=float, **STORED[name])[:] = X
+    np.testing.assert_allclose(PCA(2).fit(path).embedding_, expected.embedding_, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "unknown"),
+    [
+        ({"compressor": {"id": "pickle"}, "filters": None}, "pickle"),
+        ({"compressor": None, "filters": [{"id": "delta"}, {"id": "pickle"}]}, "pickle"),
+        ({"codecs": [{"name": "bytes"}, {"name": "numcodecs.pickle"}]}, "pickle"),
+        ({"codecs": ("bytes", "mine")}, "mine"),
+        (
+            {"codecs": [{"name": "sharding_indexed", "configuration": {"codecs": ["own"]}}]},
+            "own",
+        ),
+    ],
+)
+def test_unknown_codecs(metadata, unknown):
+    array = SimpleNamespace(metadata=SimpleNamespace(to_dict=lambda: metadata))
+    with pytest.raises(ValueError, match=f"data is stored with {unknown}"):
+        check_codecs(array, "data")
 
 
 @pytest.mark.parametrize("path", ["rows.csv", "rows", "zarr", ""])

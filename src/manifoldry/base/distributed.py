@@ -8,8 +8,8 @@ pickled and saved. ``embedding_`` is a Dask array of all rows.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,13 +31,13 @@ from manifoldry.distributed.scheduler import broadcast, compute, delayed, tasks_
 from manifoldry.exceptions import NoveltyWarning, leaving_out, warn
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.util.checks import as_generator
+from manifoldry.util.refit import replacing_fit
 from manifoldry.util.typing import Array, IntArray
 
 # Landmarks of estimators that do not have a number of their own, in `_landmarks`.
 LANDMARKS = 20_000
 # Methods whose results have a row for each row of their argument.
 _BY_ROWS = ("transform", "inverse_transform", "novelty", "predict", "score_samples")
-_SETTINGS = ("_sklearn_output_config", "_metadata_request")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +68,15 @@ def fit_collection(estimator: Any, X: Any) -> Any:
     All that is computed is set at the end, so an earlier fit is kept if this one fails.
     """
     _check_can_fit(estimator)
+    if current_options().refine:
+        _check_refines(estimator)
     with tasks_of_fit():
         if isinstance(X, DistributedGraph):
             return _set_fitted(estimator, X.names, _fit_to_graph(estimator, X))
         rows = Rows.read(X)
         fit_all = getattr(estimator, "_fit_all_rows", None)
         if current_options().refine:
-            found = _refined_fit(estimator, rows)
+            found = estimator._fit_refined(rows)
         elif fit_all is None or current_options().landmarks is not None:
             found = fit_to_landmarks(estimator, rows)
         else:
@@ -88,6 +90,12 @@ def _fit_to_graph(estimator: Any, graph: DistributedGraph) -> DistributedFit:
     if fit is None or not getattr(estimator, "_accepts_distributed_graphs", False):
         raise TypeError(
             f"{type(estimator).__name__}.fit takes data, not a DistributedGraph; pass the data"
+        )
+    landmarks = current_options().landmarks
+    if landmarks is not None:
+        raise ValueError(
+            f"landmarks={landmarks} fits a sample, but the graph has neighbors of all rows; pass "
+            "the data, or leave out landmarks"
         )
     found: DistributedFit = fit(graph)
     return found
@@ -118,16 +126,13 @@ def fit_to_landmarks(estimator: Any, rows: Rows) -> DistributedFit:
     return DistributedFit(model, embedding, fitted_on, labels)
 
 
-def _refined_fit(estimator: Any, rows: Rows) -> DistributedFit:
-    """Fit a sample, place the other rows, and move all of them."""
-    fit = getattr(estimator, "_fit_refined", None)
-    if fit is None:
+def _check_refines(estimator: Any) -> None:
+    """Raise ValueError if the estimator cannot fit a sample and move all rows afterwards."""
+    if not hasattr(estimator, "_fit_refined"):
         raise ValueError(
             f"refine={current_options().refine} moves single rows to lower an objective, which "
             f"{type(estimator).__name__} does not do; pass refine=0"
         )
-    found: DistributedFit = fit(rows)
-    return found
 
 
 class Landmarks(NamedTuple):
@@ -224,6 +229,11 @@ def map_collection(estimator: Any, method: str, X: Any, **options: Any) -> Any:
     """Return what a method of a fitted estimator makes of a Dask collection, lazily."""
     check_is_fitted(estimator)
     name = type(estimator).__name__
+    if isinstance(X, DistributedGraph):
+        raise TypeError(
+            f"{name}.{method} takes data, not a DistributedGraph; pass the data. The coordinates "
+            f"of its rows are embedding_ after {name}().fit(graph)"
+        )
     if method not in _BY_ROWS:
         raise TypeError(
             f"{name}.{method} takes data in memory, not a Dask collection; pass a sample, such as "
@@ -254,11 +264,22 @@ def _check_columns(model: Any, rows: Rows) -> None:
             f"the columns of X are not those of fit, or in another order: "
             f"{_difference(list(known), list(rows.names))}; pass X[list(model.feature_names_in_)]"
         )
+    if (known is None) != (rows.names is None):
+        _warn_of_names(type(model).__name__, known is not None)
     if rows.n_features != model.n_features_in_:
         raise ValueError(
             f"X has {rows.n_features} features, but {type(model).__name__} is expecting "
             f"{model.n_features_in_} features as input"
         )
+
+
+def _warn_of_names(name: str, has_names: bool) -> None:
+    """Warn like scikit-learn if names of columns cannot be compared."""
+    if has_names:
+        text = f"X does not have valid feature names, but {name} was fitted with feature names"
+    else:
+        text = f"X has feature names, but {name} was fitted without feature names"
+    warn(text, UserWarning)
 
 
 def _difference(known: list[str], names: list[str]) -> str:
@@ -320,27 +341,16 @@ def named_rows(rows: Array, names: Array | None) -> Any:
     return pd.DataFrame(rows, columns=names)
 
 
-@contextmanager
-def replacing_distributed_fit(estimator: Any) -> Iterator[None]:
-    """Remove what a fit to distributed data has set; restore it if this context raises."""
-    former = dict(vars(estimator))
-    _delete_fitted(estimator)
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(former)
-        raise
-
-
-def _delete_fitted(estimator: Any) -> None:
-    for name in set(vars(estimator)) - {*estimator.get_params(deep=False), *_SETTINGS}:
-        delattr(estimator, name)
+def replacing_distributed_fit(estimator: Any) -> AbstractContextManager[None]:
+    """Context that removes what a fit to distributed data has set, and restores it if it raises."""
+    return replacing_fit(estimator, ("_fitted_names",))
 
 
 def _set_fitted(estimator: Any, names: Array | None, found: DistributedFit) -> Any:
-    """Replace the fitted attributes of an estimator, and return it."""
-    _delete_fitted(estimator)
+    """Replace the fitted attributes of an estimator, and return it.
+
+    Others stay: those of users, and those of scikit-learn, whose pipelines set some around a fit.
+    """
     fitted = _whole_attributes(found.model) | found.attributes
     fitted |= {
         "n_features_in_": found.model.n_features_in_,
@@ -351,7 +361,9 @@ def _set_fitted(estimator: Any, names: Array | None, found: DistributedFit) -> A
         fitted["embedding_"] = found.embedding
     if names is not None:
         fitted["feature_names_in_"] = names
-    vars(estimator).update(fitted)
+    private = set(vars(found.model)) - set(vars(clone(found.model)))  # of a fit in memory
+    with replacing_fit(estimator, private):
+        vars(estimator).update(fitted)
     if hasattr(estimator, "_fitted_names"):  # what `pose` replaces
         vars(estimator)["_fitted_names"] = frozenset(fitted)
     return estimator

@@ -33,7 +33,7 @@ from manifoldry.extension.relative_distance import (
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
-from manifoldry.util.saved import restore_state, state_with_version
+from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import in_precision, read_array, streaming_blocks
 
@@ -63,6 +63,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     __getstate__ = state_with_version
     __setstate__ = restore_state
+    __copy__ = copied
+    __deepcopy__ = deep_copied
 
     n_components: int | None
     embedding_: Array

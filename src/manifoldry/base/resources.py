@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from manifoldry.device import Device, current_device, using_device
@@ -33,6 +34,7 @@ def on_its_device(
     def call(self: Estimator, *args: P.args, **kwargs: P.kwargs) -> Result:
         X = args[0] if args else kwargs.get("X")
         if is_collection(X) or isinstance(X, DistributedGraph):
+            _check_arguments(method, self, args, kwargs)
             return _of_collection(self, name, X, args[1:], kwargs)
         model = vars(self).get("landmark_model_")
         if model is not None and not _fits(name):
@@ -48,6 +50,15 @@ def on_its_device(
             return result if frames else given.returned(result)
 
     return call
+
+
+def _check_arguments(method: Any, estimator: Any, args: Any, kwargs: Any) -> None:
+    """Raise TypeError if a method in memory would not take the arguments."""
+    try:
+        signature(method).bind(estimator, *args, **kwargs)
+    except TypeError as error:
+        name = f"{type(estimator).__name__}.{method.__name__}()"
+        raise TypeError(f"{name} does not take these arguments: {error}") from None
 
 
 def _fits(name: str) -> bool:

@@ -10,8 +10,17 @@ from uuid import uuid4
 
 import numpy as np
 
+from manifoldry.util.lazy import is_lazy
 from manifoldry.util.typing import Array, IntArray
 
+# Codecs of Zarr that only compress or rearrange numbers.
+_CODECS = {
+    *("adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta"),
+    *("fixedscaleoffset", "fletcher32", "gzip", "lz4", "lzma", "packbits", "pcodec", "quantize"),
+    *("sharding_indexed", "shuffle", "transpose", "zfpy", "zlib", "zstd"),
+}
+# Where metadata name codecs; those of shards have codecs of their own.
+_WITH_CODECS = ("filters", "compressor", "codecs", "index_codecs", "configuration")
 _NEEDS = "; install the extra: pip install 'manifoldry[dask]'"
 
 
@@ -24,9 +33,9 @@ class Collection(NamedTuple):
 
 def is_collection(X: Any) -> bool:
     """Whether `X` is a Dask array or data frame, or the path of a Zarr or Parquet store."""
-    if hasattr(X, "__dask_graph__"):
-        return True
-    return isinstance(X, str | os.PathLike) and Path(X).suffix in (".zarr", ".parquet")
+    if isinstance(X, str | os.PathLike):
+        return Path(X).suffix in (".zarr", ".parquet")
+    return is_lazy(X)
 
 
 def as_collection(X: Any) -> Collection:
@@ -38,7 +47,7 @@ def as_collection(X: Any) -> Collection:
     names = None
     if type(X).__name__ == "DataFrame":
         names = _checked_names(X)
-        X = X.to_dask_array()
+        X = _with_one_type(X).to_dask_array()
     if not isinstance(X, dask.array.Array):
         raise TypeError(f"X is a Dask {type(X).__name__}; pass a Dask array or data frame")
     if X.ndim != 2:
@@ -91,12 +100,30 @@ def from_parts(parts: Sequence[Any], counts: IntArray, columns: int | None, dtyp
     return dask.array.Array(graph, name, chunks, dtype=dtype)
 
 
+def path_on_all_machines(path: str | os.PathLike[str]) -> str:
+    """Return a path as workers need it, whose current folders are others; refuse addresses.
+
+    Examples
+    --------
+    >>> path_on_all_machines("s3://bucket/data.zarr")
+    Traceback (most recent call last):
+    ValueError: 's3://bucket/data.zarr' is an address, not a path; open it yourself, ...
+    """
+    path = os.fspath(path)
+    if "://" in path:
+        raise ValueError(
+            f"{path!r} is an address, not a path; open it yourself, such as with "
+            "dask.array.from_zarr or dask.dataframe.read_parquet, and pass the collection"
+        )
+    return os.path.abspath(path)
+
+
 def _opened(path: str) -> Any:
-    remote = "://" in path
-    if not remote and not Path(path).exists():
+    path = path_on_all_machines(path)
+    if not Path(path).exists():
         raise FileNotFoundError(f"{path} does not exist; pass a Zarr or Parquet store")
     try:
-        if path.rstrip("/").endswith(".zarr"):
+        if path.endswith(".zarr"):
             return _opened_zarr(path)
         import dask.dataframe
 
@@ -120,7 +147,54 @@ def _opened_zarr(path: str) -> Any:
             f"{path} is a Zarr group with {which}; pass one array, such as "
             f"dask.array.from_zarr({path!r}, component={example!r})"
         )
-    return dask.array.from_zarr(path)
+    check_codecs(store, path)
+    return dask.array.from_zarr(store)
+
+
+def check_codecs(array: Any, path: str) -> None:
+    """Raise ValueError if an array of Zarr is stored with codecs that are not known to be safe.
+
+    Some of them run code that is in the data, such as pickle.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        The array, of which nothing has been read.
+    path : str
+        What the error calls it.
+    """
+    unknown = sorted(_codecs(array.metadata.to_dict()) - _CODECS)
+    if unknown:
+        raise ValueError(
+            f"{path} is stored with {unknown[0]}, which is not among the codecs of numbers that "
+            f"are read ({', '.join(sorted(_CODECS))}); write it with one of them"
+        )
+
+
+def _codecs(stored: Any) -> set[str]:
+    """Names of codecs, filters and compressors in the metadata of Zarr 2 or 3."""
+    if stored is None:
+        return set()
+    if isinstance(stored, list | tuple):
+        return set().union(*map(_codecs, stored))
+    if not isinstance(stored, dict):
+        return {str(stored)}
+    own = {stored[key] for key in ("id", "name") if isinstance(stored.get(key), str)}
+    inner = [stored.get(key) for key in _WITH_CODECS]
+    return {name.removeprefix("numcodecs.") for name in own}.union(*map(_codecs, inner))
+
+
+def _with_one_type(frame: Any) -> Any:
+    """The frame with columns of one type of numpy, the common one; missing values are NaN.
+
+    Otherwise its values would be objects, in memory of their own.
+    """
+    kinds = list(frame.dtypes)
+    nullable = not all(isinstance(kind, np.dtype) for kind in kinds)
+    if not nullable and len(set(kinds)) <= 1:
+        return frame
+    common = np.result_type(*(getattr(kind, "numpy_dtype", kind) for kind in kinds))
+    return frame.astype(np.float64 if nullable and common.kind != "f" else common)
 
 
 def _checked_names(frame: Any) -> Array | None:

@@ -18,7 +18,9 @@ _LOST = {
     "FutureCancelledError",
     "FuturesCancelledError",
 }
-_BLOCK = re.compile(r"checked_block-[0-9a-f]{32}-(?P<what>.*)-(?P<number>\d+)-(?P<rows>\d+-\d+)")
+_BLOCK = re.compile(
+    r"(?:checked_block|count_rows)-[0-9a-f]{32}-(?P<what>.*)-(?P<number>\d+)-(?P<rows>\d+-\d+|all)"
+)
 
 
 def block_keys(starts: IntArray, counts: IntArray, what: str) -> list[str]:
@@ -32,6 +34,12 @@ def block_keys(starts: IntArray, counts: IntArray, what: str) -> list[str]:
         f"checked_block-{unique}-{what}-{i}-{start}-{start + count}"
         for i, (start, count) in enumerate(zip(starts, counts, strict=True))
     ]
+
+
+def counting_keys(n_blocks: int, what: str) -> list[str]:
+    """Return such names of tasks that count the rows of blocks, whose numbers are unknown."""
+    unique = uuid4().hex
+    return [f"count_rows-{unique}-{what}-{i}-all" for i in range(n_blocks)]
 
 
 def explained(error: BaseException, client: Any, future: Any = None) -> RuntimeError | None:
@@ -108,9 +116,10 @@ def _killed(error: BaseException) -> RuntimeError:
 def _unreadable(block: str, error: BaseException) -> RuntimeError:
     found = _BLOCK.fullmatch(block)
     assert found is not None
-    start, stop = map(int, found["rows"].split("-"))
+    start, _, stop = found["rows"].partition("-")
+    rows = f" (rows {start} to {int(stop) - 1})" if stop else ""
     return RuntimeError(
-        f"chunk {found['number']} of {found['what']} (rows {start} to {stop - 1}) cannot be read: "
+        f"chunk {found['number']} of {found['what']}{rows} cannot be read: "
         f"{type(error).__name__}: {error}"
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.distributed.collections import as_collection, from_parts
-from manifoldry.distributed.failures import block_keys
+from manifoldry.distributed.failures import block_keys, counting_keys
 from manifoldry.distributed.scheduler import broadcast, compute, delayed
 from manifoldry.util.typing import Array, IntArray
 
@@ -68,7 +68,7 @@ class Rows:
         """
         array, names = as_collection(X)
         if np.isnan(array.shape[0]):
-            array = _with_known_sizes(array)
+            array = _with_known_sizes(array, what)
         return cls(array, names, what)
 
     @property
@@ -199,7 +199,7 @@ class Rows:
             The result, lazily.
         """
         call = delayed(function)
-        shared = broadcast(shared)
+        shared = broadcast(shared, lazily=True)
         parts = [call(block, shared) for block in self.blocks]
         return from_parts(parts, self.counts, columns, self.dtype if dtype is None else dtype)
 
@@ -240,12 +240,12 @@ def _taken(block: Array, rows: IntArray) -> Array:
     return block[rows]
 
 
-def _with_known_sizes(array: Any) -> Any:
+def _with_known_sizes(array: Any, what: str) -> Any:
     """The array, with chunks whose numbers of rows were counted."""
-    import dask
-
-    blocks = array.to_delayed().ravel()
-    counts = compute([dask.delayed(_count)(block) for block in blocks], "counting rows")
+    blocks, count = array.to_delayed().ravel(), delayed(_count)
+    keys = counting_keys(len(blocks), what)
+    tasks = [count(block, dask_key_name=key) for block, key in zip(blocks, keys, strict=True)]
+    counts = compute(tasks, "counting rows")
     return from_parts(blocks, np.array(counts), array.shape[1], array.dtype)
 
 

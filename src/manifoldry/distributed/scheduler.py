@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
@@ -22,15 +23,15 @@ _IN_GRAPH = 4_000_000
 
 def current_client() -> Any:
     """Return the client of Dask's distributed scheduler that is in use, or None."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
+    if "distributed" not in sys.modules:
         return None
     import dask
+    from distributed import Client  # waits for a thread that is importing it
 
     if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
         return None
     try:
-        return distributed.Client.current()
+        return Client.current()
     except ValueError:
         return None
 
@@ -91,26 +92,17 @@ def compute(tasks: Iterable[Any], what: str, *, verbose: bool = False) -> list[A
     if client is None:
         with explained_here():
             return list(dask.compute(*tasks))
-    from distributed import as_completed
-
-    futures, failed = _submitted(client.compute, tasks, client), None
-    try:
-        done = as_completed(futures, raise_errors=False)
-        for future in progress(done, len(futures), what, verbose):
-            if future.status not in ("finished", "pending"):
-                failed = future
-                future.result()  # raises its error
+    futures = _submitted(client.compute, tasks, client)
+    with _explained_there(client, futures) as failing:
+        _wait(futures, failing, what, verbose)
         return list(client.gather(futures))
-    except BaseException as error:
-        why = explained(error, client, failed)
-        _cancel(client, futures)
-        if why is None:
-            raise
-        raise why from error
 
 
 def persist(tasks: Iterable[Any]) -> list[Any]:
-    """Compute delayed tasks and keep their results where they were computed."""
+    """Compute delayed tasks and keep their results where they were computed.
+
+    On a cluster this does not wait for them.
+    """
     import dask
 
     tasks, client = list(tasks), _client_of_fit()
@@ -119,24 +111,47 @@ def persist(tasks: Iterable[Any]) -> list[Any]:
     if client is None:
         with explained_here():
             return list(dask.persist(*tasks))
-    return _submitted(client.persist, tasks, client)
+    return list(_submitted(client.persist, tasks, client))
 
 
-def broadcast(value: Any) -> Any:
+def persist_all(tasks: Iterable[Any], what: str, *, verbose: bool = False) -> list[Any]:
+    """Compute tasks, or Dask arrays, keep the results where they are, and wait for all of them.
+
+    What a fit sets last needs this: an error of a task then is one of the fit.
+    """
+    kept, client = persist(tasks), _client_of_fit()
+    if client is not None and kept:
+        from distributed import futures_of
+
+        futures = futures_of(kept)
+        with _explained_there(client, futures) as failing:
+            _wait(futures, failing, what, verbose)
+    return kept
+
+
+def broadcast(value: Any, *, lazily: bool = False) -> Any:
     """Return what stands for `value` in tasks; it is sent to each worker once.
 
     The value is part of a task, so the scheduler can send it again when workers are lost. Of values
     that were scattered to workers the last copy may be lost with its worker.
+
+    Parameters
+    ----------
+    value : Any
+        The value.
+    lazily : bool, default=False
+        Whether the tasks may run on another cluster, after this one has ended. Large values are
+        then sent to the scheduler with each computation; otherwise workers keep them.
     """
     import dask
 
-    if current_client() is None:
+    if _client_of_fit() is None:
         return dask.delayed(value, name=f"{type(value).__name__}-{uuid4()}", traverse=False)
     import cloudpickle  # type: ignore[import-untyped]  # it ships no types
 
     load, pickled = dask.delayed(pickle.loads, pure=False), cloudpickle.dumps(value)
     name = f"{type(value).__name__}-{uuid4()}"
-    if len(pickled) <= _IN_GRAPH:
+    if lazily or len(pickled) <= _IN_GRAPH:
         return load(pickled, dask_key_name=name)
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
         return persist([load(pickled, dask_key_name=name)])[0]
@@ -177,6 +192,34 @@ def _submitted(submit: Callable[[list[Any]], list[Any]], tasks: list[Any], clien
     if (fit := _FIT.get()) is not None:
         fit.futures.update(futures_of(submitted))
     return submitted
+
+
+@contextmanager
+def _explained_there(client: Any, futures: list[Any]) -> Iterator[list[Any]]:
+    """Context that waits for tasks; if it raises, they are dropped, and the error says why.
+
+    The list that it yields takes the task that failed.
+    """
+    failing: list[Any] = []
+    try:
+        yield failing
+    except BaseException as error:
+        why = explained(error, client, failing[0] if failing else None)
+        _cancel(client, futures)
+        if why is None:
+            raise
+        raise why from error
+
+
+def _wait(futures: list[Any], failing: list[Any], what: str, verbose: bool) -> None:
+    """Wait for tasks, and raise the error of the first one that fails."""
+    from distributed import as_completed
+
+    done = as_completed(futures, raise_errors=False)
+    for future in progress(done, len(futures), what, verbose):
+        if future.status not in ("finished", "pending"):
+            failing.append(future)
+            future.result()  # raises its error
 
 
 def _cancel(client: Any, futures: list[Any]) -> None:

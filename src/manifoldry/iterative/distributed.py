@@ -44,7 +44,7 @@ from manifoldry.base.distributed import (
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
-from manifoldry.distributed.scheduler import combined, compute, delayed, persist
+from manifoldry.distributed.scheduler import combined, compute, delayed, persist, persist_all
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.distributed import (
@@ -122,7 +122,7 @@ def refined_fit(
         objective, start, verbose=options.verbose
     )
     embedding = graph.order.restored(point.positions, model.embedding_.shape[1], rows.dtype)
-    [embedding] = persist([embedding])
+    [embedding] = persist_all([embedding], "order of the rows", verbose=options.verbose)
     moved = moved_model(landmarks, embedding, rows)
     words = _words(landmarks, graph, steps) + repelled.words
     return DistributedFit(moved, embedding, words, _fitted(steps, graph, affinity))

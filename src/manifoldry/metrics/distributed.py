@@ -34,6 +34,7 @@ from manifoldry.metrics.summary import DEFAULT_THRESHOLDS
 from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.spectral.pca import PCA
 from manifoldry.util.checks import as_generator, check_count
+from manifoldry.util.lazy import is_lazy
 from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, RandomState
 
@@ -149,7 +150,7 @@ def _labels_of_samples(labels: Any, data: Rows, samples: DisjointSamples) -> lis
     """The labels of each sample, as numbers; None without labels."""
     if labels is None:
         return [None] * len(samples.groups)
-    if not hasattr(labels, "__dask_graph__"):
+    if not is_lazy(labels):
         codes = label_codes(labels, data.n_samples)
         return [codes[rows] for rows in samples.groups]
     if hasattr(labels, "to_dask_array"):

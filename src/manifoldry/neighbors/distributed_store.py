@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.distributed.collections import check_codecs, path_on_all_machines
 from manifoldry.distributed.order import RowOrder
 from manifoldry.distributed.scheduler import compute, delayed
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _FORMAT = "manifoldry neighbor graph"
 _VERSION = 1
 _KINDS = ("neighbors", "distances", "rows")
-_CODECS = {"bytes", "zstd", "gzip", "blosc", "crc32c"}
 
 
 def _is_count(value: Any) -> bool:
@@ -67,8 +67,9 @@ def write_graph(
     verbose: bool = False,
 ) -> None:
     """Write a graph; see `DistributedGraph.to_zarr`."""
-    if Path(path).exists():
-        _attributes(Path(path))  # another folder is not replaced
+    path = Path(path_on_all_machines(path))
+    if path.exists():
+        _attributes(path)  # another folder is not replaced
     kinds = (*_KINDS, "points") if points else _KINDS
     if points and not graph.points:
         raise ValueError("the graph was read without its points; pass points=False")
@@ -94,7 +95,7 @@ def read_graph(path: str | os.PathLike[str]) -> DistributedGraph:
     """Open a graph; see `DistributedGraph.from_zarr`."""
     from manifoldry.neighbors.distributed_graph import DistributedGraph
 
-    path = Path(path)
+    path = Path(path_on_all_machines(path))
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; pass the store that to_zarr wrote")
     about = _attributes(path)
@@ -184,8 +185,8 @@ def _attributes(path: Path) -> dict[str, Any]:
 def _read(folder: str, kind: str, part: int, shape: tuple[int, ...], dtypes: str) -> Any:
     """An array of numbers of the declared shape."""
     array = _zarr().open_array(f"{folder}/{kind}/{part}", mode="r", zarr_format=3)
-    codecs = {codec["name"] for codec in array.metadata.to_dict()["codecs"]}
-    if array.shape != shape or array.dtype.kind not in dtypes or not codecs <= _CODECS:
+    check_codecs(array, f"{kind} of part {part} of {folder}")
+    if array.shape != shape or array.dtype.kind not in dtypes:
         raise ValueError(
             f"{kind} of part {part} of {folder} have shape {array.shape} and dtype {array.dtype}, "
             f"not shape {shape} of {'integers' if dtypes == 'i' else 'floats'}; build the graph "

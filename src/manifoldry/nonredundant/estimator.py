@@ -34,7 +34,7 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
-from manifoldry.util.saved import restore_state, state_with_version
+from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, RandomState
 
 _CRITERIA = ("gradient", "prediction")
@@ -308,6 +308,8 @@ class NonRedundant(
     score = score
     __getstate__ = state_with_version
     __setstate__ = restore_state
+    __copy__ = copied
+    __deepcopy__ = deep_copied
     walk = walk
 
     @on_its_device

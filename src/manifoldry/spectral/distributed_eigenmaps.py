@@ -22,7 +22,7 @@ from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
-from manifoldry.distributed.scheduler import broadcast, compute, delayed, persist
+from manifoldry.distributed.scheduler import broadcast, compute, delayed, persist, persist_all
 from manifoldry.eigen import DistributedLobpcg, DistributedSpectrum, Spectra, Spectrum
 from manifoldry.exceptions import DisconnectedGraphWarning, ignoring
 from manifoldry.extension.laplacian import LaplacianExtension
@@ -168,12 +168,12 @@ def fit_from_spectrum(
     say(said)
     warn_if_dominated(model.embedding_, True, rows=rows)
     labels = [delayed(_labels)(part) for part in F]
-    embedding, labels = persist(
-        [
-            order.restored(Y, len(factors), model.embedding_.dtype),
-            order.restored(labels, 1, np.intp),
-        ]
-    )
+    restored = [
+        order.restored(Y, len(factors), model.embedding_.dtype),
+        order.restored(labels, 1, np.intp),
+    ]
+    verbose = current_options().verbose
+    embedding, labels = persist_all(restored, "order of the rows", verbose=verbose)
     attributes = attributes | {
         "neighbor_search_": graph.search,
         "component_labels_": labels[:, 0],

@@ -16,7 +16,7 @@ from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.order import RowOrder
 from manifoldry.distributed.rows import Rows
-from manifoldry.distributed.scheduler import compute, delayed, persist
+from manifoldry.distributed.scheduler import compute, delayed, persist, persist_all
 from manifoldry.eigen import ComponentSolver
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.from_distances import gower_kernel
@@ -96,7 +96,8 @@ def fit_graph(
     say(said)
     warn_if_dominated(found.model.embedding_, has_neighbors=True, rows=found.rows)
     dtype = found.model.embedding_.dtype
-    [embedding] = persist([graph.order.restored(Y, n_components, dtype)])
+    restored = graph.order.restored(Y, n_components, dtype)
+    [embedding] = persist_all([restored], "order of the rows", verbose=verbose)
     attributes = {
         "landmarks_": landmarks,
         "neighbor_search_": graph.search,

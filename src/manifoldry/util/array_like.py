@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.util.lazy import is_lazy
+
 # Arrays and sequences, and single values, for which other checks have their own messages.
 _PLAIN = (np.ndarray, list, tuple, range, array, memoryview, str, bytes, type(None))
 _NUMBERS = (int, float, complex, np.generic)
@@ -40,7 +42,7 @@ def array_like(values: Any, name: str = "X") -> Any:
         return values.view(np.ndarray)
     if is_elsewhere(values):
         return fetched(values)
-    if hasattr(values, "__dask_graph__"):
+    if is_lazy(values):
         raise TypeError(
             f"{name} is a Dask {type(values).__name__}, which would be gathered in memory; pass a "
             f"sample of its rows, such as {name}[:1000].compute(), or use manifoldry.assess and "

@@ -2,15 +2,18 @@
 
 import threading
 import weakref
+from copy import deepcopy
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
 from manifoldry.exceptions import VersionWarning, warn
+from manifoldry.util.lazy import is_lazy
 
 _KEY = "_manifoldry_version"
 _loading = threading.local()
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
 
 class SavedVersion:
@@ -40,7 +43,23 @@ def lasting_state(estimator: BaseEstimator) -> dict[str, Any]:
     A Dask array of the embedding cannot: it is on a cluster, or would bring the data along.
     """
     state = BaseEstimator.__getstate__(estimator)
-    return {name: each for name, each in state.items() if not hasattr(each, "__dask_graph__")}
+    return {name: each for name, each in state.items() if not is_lazy(each)}
+
+
+def copied(estimator: Estimator) -> Estimator:
+    """Return what `copy.copy` makes of an estimator; it keeps what cannot be stored."""
+    copy = object.__new__(type(estimator))
+    vars(copy).update(vars(estimator))
+    return copy
+
+
+def deep_copied(estimator: Estimator, memo: dict[int, Any]) -> Estimator:
+    """Return what `copy.deepcopy` makes of an estimator; it shares Dask arrays."""
+    copy = object.__new__(type(estimator))
+    memo[id(estimator)] = copy
+    for name, value in vars(estimator).items():
+        vars(copy)[name] = value if is_lazy(value) else deepcopy(value, memo)
+    return copy
 
 
 def restore_state(estimator: BaseEstimator, state: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ from manifoldry.extension.far_rows import OFF_THE_MAP
 from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
 from manifoldry.util.checks import as_generator
 from manifoldry.util.refit import replacing_fit
-from manifoldry.util.saved import restore_state, state_with_version
+from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, copy_if_shared, in_precision
 from manifoldry.wrappers.calibration import (
@@ -247,6 +247,8 @@ class ConformalInverse(
     score = score
     __getstate__ = state_with_version
     __setstate__ = restore_state
+    __copy__ = copied
+    __deepcopy__ = deep_copied
     walk = walk
 
     @on_its_device
