@@ -6,6 +6,7 @@ from itertools import pairwise
 import dask
 import numpy as np
 import pytest
+from dask.callbacks import Callback
 from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits
@@ -13,7 +14,7 @@ from sklearn.datasets import load_digits
 from manifoldry.affinity import SelfTuning
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.distributed.exchange import DistributedMatrix
-from manifoldry.eigen import DistributedLobpcg, DistributedProblem
+from manifoldry.eigen import DistributedLobpcg, DistributedProblem, SpectralProblem
 from manifoldry.eigen.distributed_preconditioner import SparseInverse, TwoLevel
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import ConvergenceWarning
@@ -195,6 +196,55 @@ def test_other_norms():
     expected = np.linalg.eigvalsh(L.toarray())[1:4]
     np.testing.assert_allclose(spectrum.values, expected, rtol=1e-9)
     assert spectrum.converged
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-158, 1e150, np.inf, np.nan])
+def test_squares_that_leave_the_range_are_refused(scale):
+    """As in memory: with 1e-158, eigenvalues would be wrong in the ninth digit."""
+    L = sparse.diags_array([1.0, 2.0, 3.0], format="csr")
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="square leaves the range"):
+        DistributedProblem(DistributedMatrix.of([dask.delayed(L)], [0, 3]), [0, 3], 3 * scale)
+    with pytest.raises(ValueError, match=r"rescale the data|NaN or infinite"):
+        SpectralProblem(scale * L, end="smallest")
+
+
+def test_zero_matrix():
+    bounds = np.array([0, 3])
+    matrix = DistributedMatrix.of([dask.delayed(sparse.csr_array((3, 3)))], bounds)
+    with pytest.raises(ValueError, match="norm is 0, so that all vectors are eigenvectors"):
+        DistributedProblem(matrix, bounds, 0.0)
+
+
+@pytest.mark.parametrize("scale", [1e-135, 1e135])
+def test_scales_in_range(scale):
+    L = scale * roll(500)[0]
+    bounds = np.array([0, 200, 500])
+    matrix = DistributedMatrix.of(in_parts(L, bounds), bounds)
+    problem = DistributedProblem(matrix, bounds, 2 * scale, in_parts(roll(500)[1][:, None], bounds))
+    spectrum = DistributedLobpcg().solve(problem, 3, np.random.default_rng(0))
+    expected = np.linalg.eigvalsh(L.toarray() / scale)[1:4]
+    np.testing.assert_allclose(spectrum.values / scale, expected, rtol=1e-9)
+    assert spectrum.converged
+
+
+def test_tasks_of_an_iteration():
+    """The scheduler keeps them all; as many as the module says."""
+    L, root = roll(2000)
+    n_parts = 8
+    problem = posed(L, root, np.linspace(0, 2000, n_parts + 1).astype(int))
+    n_pairs = sum(map(len, problem.matrix.exchange.sources))
+
+    def n_tasks(max_iter):
+        keys = set()
+        with (
+            Callback(pretask=lambda key, *_: keys.add(key)),
+            pytest.warns(ConvergenceWarning),
+        ):
+            DistributedLobpcg(max_iter=max_iter).solve(problem, 3, np.random.default_rng(0))
+        return len(keys)
+
+    of_five = n_tasks(8) - n_tasks(3)
+    assert 0 < of_five <= 5 * (6 * n_parts + n_pairs + n_parts / 7 + 1)
 
 
 def test_start_saves_iterations():

@@ -252,14 +252,27 @@ def _check_magnitude(entries: Array, order: int) -> float:
     largest = max(entries.max(), -entries.min()) if entries.size else 0.0
     if not np.isfinite(largest):
         raise ValueError("the operator has entries that are NaN or infinite; check the data")
-    in_range = largest == 0 or SMALLEST_ENTRY <= largest <= LARGEST_ENTRY
-    if not in_range and order > 1:  # a single point needs no eigenvectors
-        raise ValueError(
-            f"the operator's largest entry is {largest:.1e}, and its square leaves the range of "
-            f"double precision (allowed are {SMALLEST_ENTRY:.0e} to {LARGEST_ENTRY:.0e}); rescale "
-            "the data or the weights"
-        )
+    if largest != 0 and order > 1:  # a single point needs no eigenvectors
+        check_squares(float(largest), "largest entry")
     return float(largest)
+
+
+def check_squares(value: float, what: str) -> None:
+    """Raise ValueError if sums of squares leave the range of double precision.
+
+    Parameters
+    ----------
+    value : float
+        A size of the operator.
+    what : str
+        Which one.
+    """
+    if not SMALLEST_ENTRY <= value <= LARGEST_ENTRY:
+        raise ValueError(
+            f"the operator's {what} is {value:.1e}, and its square leaves the range of double "
+            f"precision (allowed are {SMALLEST_ENTRY:.0e} to {LARGEST_ENTRY:.0e}); rescale the "
+            "data or the weights"
+        )
 
 
 def _check_symmetry(A: Matrix, largest: float, rounding: float = 1e-8) -> None:
