@@ -13,16 +13,15 @@ from manifoldry.base.distributed import (
     DistributedFit,
     landmarks_of,
     named_rows,
-    say,
     with_warnings,
 )
-from manifoldry.base.dominant_points import unchecked_dominance, warn_if_dominated
-from manifoldry.base.placement import KeptRows, kept_rows, placement_error
+from manifoldry.base.dominant_points import unchecked_dominance
+from manifoldry.base.placement import KeptRows, kept_rows
 from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.exchange import DistributedMatrix
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
-from manifoldry.distributed.scheduler import broadcast, compute, delayed, persist, persist_all
+from manifoldry.distributed.scheduler import broadcast, delayed, persist, persist_all
 from manifoldry.eigen import DistributedLobpcg, DistributedSpectrum, Spectra, Spectrum
 from manifoldry.exceptions import DisconnectedGraphWarning, ignoring
 from manifoldry.extension.laplacian import LaplacianExtension
@@ -31,11 +30,9 @@ from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.neighbors.distributed_join import can_join, with_joined_components
 from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
 from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, longest_edge
+from manifoldry.spectral.distributed_model import CHECKED, FittedModel, received_model
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix
-
-# Rows on which the error of placing new rows is measured.
-_CHECKED = 1000
 
 
 class CoordinateScale(NamedTuple):
@@ -152,25 +149,18 @@ def fit_from_spectrum(
     DistributedFit
         The fit.
     """
-    order, volume = graph.order, laplacian.volume()
-    F = persist(laplacian.on_all_rows(spectrum.vectors))
-    landmarks, checked = _drawn(estimator, order.n_samples)
-    blank = clone(estimator).set_output(transform="default")
-    about = graph.n_neighbors, graph.metric, graph.names
-    unfitted = _Unfitted(blank, *about, spectrum.pairs, scale, volume)
+    F, volume = persist(laplacian.on_all_rows(spectrum.vectors)), laplacian.volume()
+    landmarks, checked = _drawn(estimator, graph.n_samples)
+    unfitted = _Unfitted.of(estimator, graph, spectrum.pairs, scale, volume)
     kept = kept_rows(graph, F, landmarks)
     [fitted] = persist([delayed(with_warnings)(broadcast(unfitted), kept)])
-    factors = scale.of_functions(volume) * scale.factors
+    factors = unfitted.factors
     Y = [delayed(np.multiply)(part, factors) for part in F]
-    error = delayed(_error)(fitted, kept_rows(graph, Y, checked))
-    found = compute([fitted, error], "placing rows", verbose=current_options().verbose)
-    ((model, rows), said), error = found
-    say(said)
-    warn_if_dominated(model.embedding_, True, rows=rows)
+    found, error = received_model(fitted, graph, Y, checked)
     labels = [delayed(_labels)(part) for part in F]
     restored = [
-        order.restored(Y, len(factors), model.embedding_.dtype),
-        order.restored(labels, 1, np.intp),
+        graph.order.restored(Y, len(factors), found.model.embedding_.dtype),
+        graph.order.restored(labels, 1, np.intp),
     ]
     verbose = current_options().verbose
     embedding, labels = persist_all(restored, "order of the rows", verbose=verbose)
@@ -179,7 +169,8 @@ def fit_from_spectrum(
         "component_labels_": labels[:, 0],
         "placement_error_": error,
     }
-    return DistributedFit(model, embedding, _said(graph, laplacian, len(rows), error), attributes)
+    said = _said(graph, laplacian, len(found.rows), error)
+    return DistributedFit(found.model, embedding, said, attributes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +185,24 @@ class _Unfitted:
     scale: CoordinateScale
     volume: float
 
-    def __call__(self, kept: KeptRows) -> tuple[Any, IntArray]:
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        graph: DistributedGraph,
+        pairs: Spectrum,
+        scale: CoordinateScale,
+        volume: float,
+    ) -> _Unfitted:
+        blank = clone(estimator).set_output(transform="default")
+        return cls(blank, graph.n_neighbors, graph.metric, graph.names, pairs, scale, volume)
+
+    @property
+    def factors(self) -> Array:
+        """Factors of the eigenvectors of the graph of all rows."""
+        return self.scale.of_functions(self.volume) * self.scale.factors
+
+    def __call__(self, kept: KeptRows) -> FittedModel:
         """Return the fitted estimator and the landmarks; runs on a worker."""
         model, own = clone(self.estimator), self.estimator.get_params(deep=False)
         k = min(self.n_neighbors, len(kept.rows) - 1)
@@ -209,12 +217,11 @@ class _Unfitted:
             pairs = replace(self.pairs, vectors=functions / own_scale)
             model.adopt(posed, Spectra([pairs], pairs.k))
         model.set_params(**{name: own[name] for name in ("disconnected", "n_neighbors")})
-        factors = self.scale.of_functions(self.volume) * self.scale.factors  # those of all rows
-        model.embedding_ = (kept.values * factors).astype(model.embedding_.dtype)
+        model.embedding_ = (kept.values * self.factors).astype(model.embedding_.dtype)
         if isinstance(model.extension_, LaplacianExtension):
             values = _values_on(model.extension_)
             model.extension_ = replace(model.extension_, values=values)
-        return model, kept.rows
+        return FittedModel(model, kept.rows)
 
 
 def _values_on(extension: LaplacianExtension) -> Array:
@@ -242,13 +249,8 @@ def _drawn(estimator: Any, n: int) -> tuple[IntArray, IntArray]:
     """Landmarks, and other rows on which they are tested; they do not depend on chunks or parts."""
     m = landmarks_of(estimator)
     rng = as_generator(estimator.random_state, unset=0)
-    drawn = rng.choice(n, min(n, m + _CHECKED), replace=False)
+    drawn = rng.choice(n, min(n, m + CHECKED), replace=False)
     return np.sort(drawn[:m]), np.sort(drawn[m:])
-
-
-def _error(fitted: Any, kept: KeptRows) -> float:
-    (model, _), _ = fitted
-    return placement_error(model, kept.points, kept.values)
 
 
 def _labels(F: Array) -> IntArray:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from manifoldry.base.distributed import LANDMARKS, DistributedFit, say, with_warnings
-from manifoldry.base.dominant_points import unchecked_dominance, warn_if_dominated
+from manifoldry.base.distributed import LANDMARKS, DistributedFit, with_warnings
+from manifoldry.base.dominant_points import unchecked_dominance
 from manifoldry.base.input import Points
-from manifoldry.base.placement import KeptRows, kept_rows, placement_error
+from manifoldry.base.placement import KeptRows, kept_rows
 from manifoldry.distributed.components import DistributedComponents
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.order import RowOrder
@@ -28,6 +28,7 @@ from manifoldry.neighbors.geodesics import SampledGeodesics, precision_of
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.distributed_eigenmaps import graph_of_rows
 from manifoldry.spectral.distributed_laplacian import longest_edge
+from manifoldry.spectral.distributed_model import CHECKED, FittedModel, received_model
 from manifoldry.spectral.isomap import Isomap, PosedGeodesics
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray
@@ -35,8 +36,6 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 # Landmarks if n_landmarks is None; their distances to all rows are stored.
 DEFAULT_LANDMARKS = 500
-# Rows on which the error of placing new rows is measured.
-CHECKED = 1000
 
 
 class Drawn(NamedTuple):
@@ -91,10 +90,7 @@ def fit_graph(
     [fitted] = persist([delayed(with_warnings)(posing, kept_rows(graph, D, drawn.kept))])
     formula = delayed(_formula)(fitted)  # all that other workers need of the model
     Y = persist(delayed(_coordinates)(part, formula) for part in D)
-    error = delayed(_error)(fitted, kept_rows(graph, Y, drawn.checked))
-    (found, said), error = compute([fitted, error], "placing rows", verbose=verbose)
-    say(said)
-    warn_if_dominated(found.model.embedding_, has_neighbors=True, rows=found.rows)
+    found, error = received_model(fitted, graph, Y, drawn.checked)
     dtype = found.model.embedding_.dtype
     restored = graph.order.restored(Y, n_components, dtype)
     [embedding] = persist_all([restored], "order of the rows", verbose=verbose)
@@ -148,14 +144,6 @@ def _inside(components: DistributedComponents, order: RowOrder, landmarks: IntAr
     return np.sort(np.concatenate(found))
 
 
-class _Fitted(NamedTuple):
-    """A model of the rows that are kept, and the formula for the coordinates of all rows."""
-
-    model: Isomap
-    formula: Nystrom
-    rows: IntArray
-
-
 @dataclass(frozen=True, eq=False)
 class _Posing:
     """Fits the model of the kept rows to their known distances; runs on a worker."""
@@ -182,7 +170,7 @@ class _Posing:
         has_all = len(drawn.kept) == graph.order.n_samples
         return cls(model, n_components, landmarks, *about, has_all, drawn.seed)
 
-    def __call__(self, kept: KeptRows) -> _Fitted:
+    def __call__(self, kept: KeptRows) -> FittedModel:
         X, targets = kept.points, np.searchsorted(kept.rows, self.landmarks)
         k = min(self.n_neighbors, len(X) - 1)
         graph = NeighborGraph.build(X, k, metric=self.metric, copy=False)
@@ -197,7 +185,7 @@ class _Posing:
         vars(model).update(self._attributes(X.shape[1], graph, targets))
         with unchecked_dominance():  # it would number the kept rows
             model.adopt(posed, spectra)
-        return _Fitted(model, posed.grams[0].extend(spectra.padded[0]), kept.rows)
+        return FittedModel(model, kept.rows, posed.grams[0].extend(spectra.padded[0]))
 
     def _attributes(
         self, n_features: int, graph: NeighborGraph, landmarks: IntArray
@@ -216,7 +204,7 @@ def _members(rows: IntArray, inside: Array, chosen: IntArray) -> IntArray:
     return np.intersect1d(rows[inside], chosen)
 
 
-def _formula(fitted: tuple[_Fitted, Any]) -> tuple[Nystrom, Any]:
+def _formula(fitted: tuple[FittedModel, Any]) -> tuple[Nystrom, Any]:
     """How distances become coordinates, and the precision of these."""
     return fitted[0].formula, fitted[0].model.embedding_.dtype
 
@@ -230,10 +218,6 @@ def _coordinates(D: Array, how: tuple[Nystrom, Any]) -> Array:
         kernel = gower_kernel(D[block][here], formula.unit)
         Y[block.start + here] = formula.transform(kernel)
     return Y
-
-
-def _error(fitted: tuple[_Fitted, Any], checked: KeptRows) -> float:
-    return placement_error(fitted[0].model, checked.points, checked.values)
 
 
 def _fitted_on(
