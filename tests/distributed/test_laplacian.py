@@ -262,6 +262,18 @@ def test_too_small_a_component():
         model.fit(da.from_array(X, chunks=(5, 1)))
 
 
+def test_small_data_in_memory(roll):
+    """With as many landmarks as rows, components are embedded separately, too."""
+    X = np.concatenate([roll[:200], roll[200:] + 1000.0])
+    model = LaplacianEigenmaps(2, n_neighbors=8, disconnected="separate")
+    with pytest.warns(DisconnectedGraphWarning):
+        memory = clone(model).fit(X)
+    with using_options(landmarks=N), pytest.warns(DisconnectedGraphWarning):
+        model.fit(in_chunks(X))
+    assert model.fitted_on_ == "all rows, on one worker"
+    np.testing.assert_allclose(model.embedding_, memory.embedding_, atol=1e-12)
+
+
 def test_landmarks_are_for_data(roll, graph):
     with using_options(landmarks=100), pytest.raises(ValueError, match="landmarks=100"):
         LaplacianEigenmaps().fit(in_parts(graph, roll))
