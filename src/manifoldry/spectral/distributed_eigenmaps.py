@@ -26,7 +26,7 @@ from manifoldry.eigen import DistributedLobpcg, DistributedSpectrum, Spectra, Sp
 from manifoldry.exceptions import DisconnectedGraphWarning, ignoring
 from manifoldry.extension.laplacian import LaplacianExtension
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
-from manifoldry.neighbors.distributed_graph import DistributedGraph
+from manifoldry.neighbors.distributed_graph import METRICS, DistributedGraph
 from manifoldry.neighbors.distributed_join import can_join, with_joined_components
 from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
 from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, longest_edge
@@ -46,6 +46,12 @@ class CoordinateScale(NamedTuple):
     def of_functions(self, volume: float) -> float:
         """Factor of f, given the sum of all degrees."""
         return float(volume**self.volume_power)
+
+
+def has_graph_in_parts(estimator: Any) -> bool:
+    """Whether the graph of the parameters of an estimator can be built in parts."""
+    known: bool = estimator.metric in METRICS
+    return known and estimator.radius is None and not estimator.metric_params
 
 
 def graph_of_rows(

@@ -21,7 +21,7 @@ from manifoldry.extension.from_distances import (
 )
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import check_range
-from manifoldry.neighbors.distributed_graph import METRICS, DistributedGraph
+from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
@@ -187,10 +187,11 @@ class Isomap(SpectralEmbedder):
 
     def _fit_all_rows(self, rows: Any) -> DistributedFit:
         """Fit all rows of distributed data, or of their graph, by their distances to landmarks."""
+        from manifoldry.spectral.distributed_eigenmaps import has_graph_in_parts
         from manifoldry.spectral.distributed_isomap import fit_by_paths
 
-        graph, known = isinstance(rows, DistributedGraph), self.metric in METRICS
-        if not graph and (self.radius is not None or self.metric_params or not known):
+        graph = isinstance(rows, DistributedGraph)
+        if not (graph or has_graph_in_parts(self)):
             return fit_to_landmarks(self, rows)  # there are no such graphs in parts
         sized = rows.order if graph else rows
         n_components = self._resolve_n_components(sized)

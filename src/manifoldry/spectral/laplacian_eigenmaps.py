@@ -33,7 +33,7 @@ from manifoldry.neighbors.disconnected import (
     VANISHING_WEIGHTS,
     Disconnection,
 )
-from manifoldry.neighbors.distributed_graph import METRICS, DistributedGraph
+from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.weights import without_diagonal
 from manifoldry.spectral.base import SpectralEmbedder
@@ -43,6 +43,7 @@ from manifoldry.spectral.distributed_eigenmaps import (
     connected_parts,
     fit_from_spectrum,
     graph_of_rows,
+    has_graph_in_parts,
 )
 from manifoldry.spectral.distributed_laplacian import (
     DistributedLaplacian,
@@ -226,7 +227,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
 
     def _fit_all_rows(self, rows: Any) -> DistributedFit:
         """Fit all rows of distributed data, or of their graph, by the eigenvectors of the graph."""
-        if not (isinstance(rows, DistributedGraph) or self._has_graph_in_parts):
+        if not (isinstance(rows, DistributedGraph) or has_graph_in_parts(self)):
             return fit_to_landmarks(self, rows)
         check_option("normalization", self.normalization, ("rw", "sym", "none"))
         check_solver(self.eigen_solver)
@@ -244,11 +245,6 @@ class LaplacianEigenmaps(SpectralEmbedder):
         spectrum = laplacian.solve(n_components, rng, self.eigen_solver)
         scale = self._coordinate_scale(spectrum.values)
         return fit_from_spectrum(self, graph, laplacian, spectrum, scale, attributes)
-
-    @property
-    def _has_graph_in_parts(self) -> bool:
-        """Whether the graph of the parameters can be built in parts."""
-        return self.radius is None and not self.metric_params and self.metric in METRICS
 
     def _weights_in_parts(self, affinity: Affinity, graph: DistributedGraph) -> WeightsInParts:
         """Return the weights of a distributed graph, and fitted attributes."""
