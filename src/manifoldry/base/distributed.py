@@ -68,15 +68,14 @@ def fit_collection(estimator: Any, X: Any) -> Any:
     All that is computed is set at the end, so an earlier fit is kept if this one fails.
     """
     _check_can_fit(estimator)
-    if current_options().refine:
-        _check_refines(estimator)
+    fit_refined = _fit_with_refinement(estimator) if current_options().refine else None
     with tasks_of_fit():
         if isinstance(X, DistributedGraph):
             return _set_fitted(estimator, X.names, _fit_to_graph(estimator, X))
         rows = Rows.read(X)
         fit_all = getattr(estimator, "_fit_all_rows", None)
-        if current_options().refine:
-            found = estimator._fit_refined(rows)
+        if fit_refined is not None:
+            found = fit_refined(rows)
         elif fit_all is None or current_options().landmarks is not None:
             found = fit_to_landmarks(estimator, rows)
         else:
@@ -126,13 +125,15 @@ def fit_to_landmarks(estimator: Any, rows: Rows) -> DistributedFit:
     return DistributedFit(model, embedding, fitted_on, labels)
 
 
-def _check_refines(estimator: Any) -> None:
-    """Raise ValueError if the estimator cannot fit a sample and move all rows afterwards."""
-    if not hasattr(estimator, "_fit_refined"):
+def _fit_with_refinement(estimator: Any) -> Any:
+    """The method that fits a sample, places the other rows, and moves all of them."""
+    fit = getattr(estimator, "_fit_refined", None)
+    if fit is None:
         raise ValueError(
             f"refine={current_options().refine} moves single rows to lower an objective, which "
             f"{type(estimator).__name__} does not do; pass refine=0"
         )
+    return fit
 
 
 class Landmarks(NamedTuple):
