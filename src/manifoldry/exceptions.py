@@ -396,26 +396,43 @@ class DisconnectedGraphError(ValueError):
 _INSIDE = ("manifoldry", "sklearn", "joblib")
 
 
-# Warnings that are not issued in this context.
-_LEFT_OUT: ContextVar[tuple[type[Warning], ...]] = ContextVar("warnings left out", default=())
+# Filters of warnings are those of the whole process, and threads that change them at the same time
+# can leave them changed. These apply to one thread, and to the helper threads of `map_threads`.
+_IGNORED: ContextVar[tuple[type[Warning], ...]] = ContextVar("ignored warnings", default=())
+_RECORD: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar("record", default=None)
 
 
 @contextmanager
-def leaving_out(category: type[Warning]) -> Iterator[None]:
-    """Leave out warnings of a category inside this context.
-
-    Unlike filters of warnings, which all threads share, it is for tasks in threads.
-    """
-    outer = _LEFT_OUT.set((*_LEFT_OUT.get(), category))
+def ignoring(category: type[ManifoldryWarning]) -> Iterator[None]:
+    """Ignore warnings of this package of a category inside this context; safe in threads."""
+    outer = _IGNORED.set((*_IGNORED.get(), category))
     try:
         yield
     finally:
-        _LEFT_OUT.reset(outer)
+        _IGNORED.reset(outer)
+
+
+@contextmanager
+def recording() -> Iterator[list[tuple[str, type[Warning]]]]:
+    """Collect the messages and categories of warnings of this package; safe in threads.
+
+    They are not issued. Warnings of other packages are issued as usual: those of a worker process
+    are in its log.
+    """
+    record: list[tuple[str, type[Warning]]] = []
+    outer = _RECORD.set(record)
+    try:
+        yield record
+    finally:
+        _RECORD.reset(outer)
 
 
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning located at the innermost caller outside of this package."""
-    if issubclass(category, _LEFT_OUT.get()):
+    if issubclass(category, _IGNORED.get()):
+        return
+    if (record := _RECORD.get()) is not None:
+        record.append((message, category))
         return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
@@ -458,21 +475,13 @@ def counting_rows() -> Iterator[None]:
 
 def is_ignored(category: type[Warning]) -> bool:
     """Whether all warnings of a category are ignored, so that none needs to be computed."""
-    if issubclass(category, _LEFT_OUT.get()):
+    if issubclass(category, _IGNORED.get()):
         return True
     for action, message, filtered, module, line in warnings.filters:
         some_only = action == "ignore" and (message or module or line)
         if issubclass(category, filtered) and not some_only:
             return action == "ignore"
     return False
-
-
-@contextmanager
-def ignoring(category: type[Warning], message: str = "") -> Iterator[None]:
-    """Ignore warnings of a category whose text begins with `message` inside this context."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message, category)
-        yield
 
 
 def _package(names: dict[str, object]) -> str:

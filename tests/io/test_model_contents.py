@@ -1,6 +1,7 @@
 """Every estimator, and what stands beside it in a pipeline, is the same after loading."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline, make_union
 
 import manifoldry as mf
-from manifoldry.exceptions import ignoring
 from manifoldry.io import UnsavableError, model_layout, model_types
 
 
@@ -62,7 +62,7 @@ BASES = (mf.LaplacianEigenmaps, mf.Isomap, mf.LTSA, mf.HessianLLE, mf.LLE, mf.Mo
 
 @pytest.mark.parametrize("base", BASES)
 def test_non_redundant_coordinates_of_every_base(base, X, again):
-    with ignoring(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         model = mf.NonRedundant(base(n_neighbors=10)).fit(X)
     check_same(model, again(model), X)
 
@@ -73,7 +73,7 @@ def test_wrappers(X, again):
         mf.FromDensity(mf.Isomap(n_neighbors=8)),
         make_pipeline(prep.StandardScaler(), mf.ConformalInverse(mf.KernelPCA())),
     ):
-        with ignoring(UserWarning):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             model.fit(X)
         check_same(model, again(model), X)
 
@@ -94,7 +94,7 @@ def test_densities(density, X, again):
 )  # fmt: skip
 def test_regressors_as_extension(regressor, X, again):
     model = mf.TSNE(max_iter=10, perplexity=8, extension=regressor)
-    with ignoring(UserWarning):
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         model.fit(X)
     check_same(model, again(model), X)
 
@@ -106,7 +106,7 @@ def test_what_cannot_be_saved_has_a_remedy(X, tmp_path):
         (ensemble.RandomForestRegressor(2), r"TSNE.extension is a .*choose among .*Ridge.*pickle"),
     ):
         model = mf.TSNE(max_iter=10, perplexity=8, extension=regressor)
-        with ignoring(UserWarning):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             model.fit(X)
         with pytest.raises(UnsavableError, match=message):
             mf.save(model, path)

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import manifoldry as mf
-from manifoldry.exceptions import ignoring
 from manifoldry.io import DamagedModelError, model_layout, model_types
 from manifoldry.io.model_decoder import Decoder
 from manifoldry.util.estimate import Estimate
@@ -35,7 +35,8 @@ def test_a_model_of_every_format_is_kept():
 def test_models_of_earlier_versions(path, mapped, monkeypatch):
     monkeypatch.setattr(model_layout, "_SMALL", 0 if mapped else 2**26)
     expected = np.load(path.with_suffix(".npz"))
-    with ignoring(UserWarning):  # other versions of manifoldry and of scikit-learn
+    # Other versions of manifoldry and of scikit-learn.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         model = mf.load(path)
     coordinates = model.transform(np.load(path.with_suffix(".npy")))
     np.testing.assert_allclose(coordinates, expected["coordinates"], rtol=1e-9, atol=1e-12)
@@ -121,7 +122,7 @@ def test_damaged_and_forged_files_of_many_models(tmp_path, seed):
         "conformal": mf.ConformalInverse(mf.Isomap(n_neighbors=8)),
         "mds": mf.ClassicalMDS(),
     }.items():
-        with ignoring(UserWarning):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             model.fit(X[:60])
         mf.save(model, tmp_path / f"{name}.model")
         np.save(tmp_path / f"{name}.npy", X[60:])

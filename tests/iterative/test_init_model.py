@@ -158,6 +158,7 @@ def test_copies_are_not_fitted_unless_frozen(X):
     assert not np.allclose(start, first.embedding_)
 
 
+@pytest.mark.filterwarnings("error:.*feature names")
 def test_frames(X):
     frame = pd.DataFrame(X, columns=list("abc"))
     first = mf.SNE(init="random").fit(frame)

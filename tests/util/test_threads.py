@@ -9,6 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from manifoldry import LLE, MVU, NeighborGraph
+from manifoldry.exceptions import NoveltyWarning, RankWarning, ignoring, recording, warn
 from manifoldry.util import threads
 from manifoldry.util.threads import map_threads, one_blas_thread, thread_count, threads_allowed
 
@@ -76,6 +77,19 @@ def threads_at_work(_=None):
     with threads_allowed(2):
         both = threading.Barrier(2, timeout=10)
         return map_threads(lambda _: both.wait() >= 0 and threading.get_ident(), range(2))
+
+
+def test_helpers_ignore_and_record_warnings_as_the_thread_that_calls():
+    both = threading.Barrier(2, timeout=10)
+
+    def warn_from(i):
+        both.wait()
+        warn(f"item {i}", RankWarning)
+        warn(f"item {i}", NoveltyWarning)
+
+    with threads_allowed(2), recording() as said, ignoring(NoveltyWarning):
+        map_threads(warn_from, range(2))
+    assert sorted(said) == [("item 0", RankWarning), ("item 1", RankWarning)]
 
 
 def test_helpers_belong_to_the_thread_that_calls():

@@ -1,7 +1,9 @@
 import pickle
+import sys
 
 import numpy as np
 import pandas
+import polars
 import pytest
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
@@ -88,11 +90,33 @@ def test_models_fitted_elsewhere_are_calibrated_on_new_data():
     assert 0.84 < (error <= radius).mean() < 0.96
 
 
-def test_models_fitted_on_frames_do_not_warn_about_names(recwarn):
-    frame = pandas.DataFrame(noisy_line(300, 0), columns=["a", "b"])
-    model = ConformalInverse(FrozenEstimator(PCA(1).fit(frame)), coverage=np.float32(0.8))
-    model.fit(frame).inverse_with_radius(model.transform(frame[:5]))
-    assert not [w for w in recwarn if "feature names" in str(w.message)]
+FRAMES = {
+    "pandas": pandas.DataFrame,
+    "polars": polars.DataFrame,
+    "sparse": lambda columns: pandas.DataFrame(columns).astype(pandas.SparseDtype(float, 0.0)),
+}
+
+
+@pytest.mark.parametrize("frame_of", FRAMES.values(), ids=FRAMES)
+@pytest.mark.filterwarnings("error:.*feature names")
+def test_models_fitted_on_frames_do_not_warn_about_names(frame_of):
+    X = noisy_line(300, 0)
+    frame = frame_of({"a": X[:, 0], "b": X[:, 1]})
+    models = {}
+    for data in (X, frame):
+        fitted = FrozenEstimator(PCA(1).fit(data))
+        model = models[data is X] = ConformalInverse(fitted, coverage=np.float32(0.8)).fit(data)
+        model.inverse_with_radius(model.transform(data[:5]))
+    np.testing.assert_allclose(models[False].errors_, models[True].errors_, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("error:.*feature names")
+def test_models_fitted_on_frames_without_pandas(monkeypatch):
+    X = noisy_line(300, 0)
+    fitted = PCA(1).fit(polars.DataFrame(X, schema=["a", "b"]))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    model = ConformalInverse(FrozenEstimator(fitted)).fit(X)
+    np.testing.assert_allclose(model.embedding_, fitted.embedding_, rtol=1e-10)
 
 
 def test_quantile_is_that_of_one_more_score():

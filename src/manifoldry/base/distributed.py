@@ -7,7 +7,6 @@ pickled and saved. ``embedding_`` is a Dask array of all rows.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from copy import copy
@@ -28,9 +27,10 @@ from manifoldry.base.dominant_points import (
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import broadcast, compute, delayed, tasks_of_fit
-from manifoldry.exceptions import NoveltyWarning, leaving_out, warn
+from manifoldry.exceptions import NoveltyWarning, ignoring, recording, warn
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.util.checks import as_generator
+from manifoldry.util.named_rows import named_rows, rows_for
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.typing import Array, IntArray
 
@@ -297,15 +297,14 @@ def _difference(known: list[str], names: list[str]) -> str:
 
 def with_warnings(function: Callable[..., Any], *args: Any) -> tuple[Any, list[Any]]:
     """The result of a function and the warnings of the call; runs on a worker."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with recording() as said:
         result = function(*args)
-    return result, list(dict.fromkeys((str(each.message), each.category) for each in said))
+    return result, said
 
 
-def say(said: list[Any]) -> None:
-    """Issue the warnings of a worker."""
-    for message, category in said:
+def say(said: Iterable[Any]) -> None:
+    """Issue the warnings of workers, each once."""
+    for message, category in dict.fromkeys(said):
         warn(message, category)
 
 
@@ -326,20 +325,10 @@ def _applied(
     """The result of a method for one block; runs on a worker."""
     if len(block) == 0:
         return np.empty(0 if columns is None else (0, columns), dtype)
-    known = getattr(model, "feature_names_in_", None)
-    rows = block if method == "inverse_transform" else named_rows(block, known)
-    with leaving_out(NoveltyWarning):
+    rows = block if method == "inverse_transform" else rows_for(model, block)
+    with ignoring(NoveltyWarning):
         found = getattr(model, method)(rows, **options)
     return np.column_stack(found) if isinstance(found, tuple) else np.asarray(found, dtype)
-
-
-def named_rows(rows: Array, names: Array | None) -> Any:
-    """The rows as a data frame if their columns have names."""
-    if names is None:
-        return rows
-    import pandas as pd
-
-    return pd.DataFrame(rows, columns=names)
 
 
 def replacing_distributed_fit(estimator: Any) -> AbstractContextManager[None]:

@@ -1,13 +1,12 @@
 """Coordinates whose variance comes mostly from one point, a handful, or a small group of points."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifoldry.exceptions import DominatedCoordinateWarning, warn
+from manifoldry.exceptions import DominatedCoordinateWarning, ignoring, warn
 from manifoldry.util.typing import Array, IntArray
 
 _NAMED = 5  # rows that a message names
@@ -138,8 +137,7 @@ def takes_n_neighbors(model: Any) -> bool:
 @contextmanager
 def unchecked_dominance() -> Iterator[None]:
     """Silence the warning of fits whose rows are not those that a caller has passed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DominatedCoordinateWarning)
+    with ignoring(DominatedCoordinateWarning):
         yield
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from manifoldry.distributed.scheduler import broadcast, delayed
+from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.neighbors.distributed_graph import DistributedGraph
+from manifoldry.util.named_rows import rows_for
 from manifoldry.util.typing import Array, IntArray
 
 
@@ -64,9 +65,8 @@ def placement_error(model: Any, X: Array, Y: Array) -> float:
     """
     if len(X) == 0:
         return 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of rows unlike the others, which the fit has seen
-        steps = model.transform(X) - Y
+    with ignoring(ManifoldryWarning):  # of rows unlike the others, which the fit has seen
+        steps = np.asarray(model.transform(rows_for(model, X))) - Y
     own = model.embedding_.astype(np.float64)
     spread = np.square(own - own.mean(axis=0)).sum(axis=1).mean()
     error = np.square(steps, dtype=np.float64).sum(axis=1).mean()

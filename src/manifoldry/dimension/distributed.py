@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from manifoldry.base.distributed import say, with_warnings
 from manifoldry.dimension.estimate import estimate_dimension
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.dimension.result import Dimension
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.samples import DisjointSamples
 from manifoldry.distributed.scheduler import compute, delayed
-from manifoldry.exceptions import warn
 from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
-from manifoldry.util.typing import Array, RandomState
-
-# Filters of warnings are those of a process, and Dask's own scheduler runs tasks in threads.
-_ONE_AT_A_TIME = Lock()
+from manifoldry.util.typing import RandomState
 
 
 def estimate_of_collection(
@@ -31,22 +26,14 @@ def estimate_of_collection(
     """Estimate the dimension of a Dask collection; see :func:`manifoldry.estimate_dimension`."""
     rows, rng = Rows.read(X), as_generator(random_state, unset=0)
     samples = DisjointSamples.draw(rows.n_samples, size, rng)
-    estimate = delayed(partial(_estimated, seed=int(rng.integers(2**31))))
-    tasks = [estimate(values) for values in samples.of(rows)]
+    estimate = partial(estimate_dimension, random_state=int(rng.integers(2**31)))
+    with_notes = delayed(partial(with_warnings, estimate))
+    tasks = [with_notes(values) for values in samples.of(rows)]
     what = f"dimension of samples of {samples.size} rows"
     found = compute(tasks, what, verbose=verbose)
-    for message, category in dict.fromkeys(said for _, warned in found for said in warned):
-        warn(message, category)
+    say(each for _, said in found for each in said)
     reports = [report for report, _ in found]
     return reports[0] if samples.is_whole else _together(reports, rows.n_samples)
-
-
-def _estimated(X: Array, *, seed: int) -> tuple[DimensionReport, list[Any]]:
-    """The report on one sample, and its warnings; runs on a worker."""
-    with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        report = estimate_dimension(X, random_state=seed)
-    return report, [(str(each.message), each.category) for each in said]
 
 
 def _together(reports: list[DimensionReport], n: int) -> DimensionReport:

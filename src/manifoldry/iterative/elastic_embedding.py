@@ -1,6 +1,5 @@
 """The elastic embedding."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from manifoldry.affinity.base import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.device import Device
-from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning, warn
+from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning, ignoring, warn
 from manifoldry.extension.affinity_rows import AffinityRows, KernelRows
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
@@ -233,8 +232,7 @@ class ElasticEmbedding(NeighborEmbedder):
         if unknown or neighbors.n_components == 1:
             return W
         graph = neighbors.strong
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DisconnectedGraphWarning)  # it was given before
+        with ignoring(DisconnectedGraphWarning):  # it was given before
             joined = DisconnectedPolicy("join", ("join",)).connect(graph, data.distances)
         edges, more = (g.matrix(np.ones(len(g.indices))) for g in (graph, joined))
         bridges = (more + more.T) > (edges + edges.T)

@@ -16,6 +16,7 @@ from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, ignorin
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.array_like import array_like
+from manifoldry.util.named_rows import rows_for
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array
 
@@ -73,9 +74,7 @@ def map_of_model(model: BaseEstimator, data: Input, n_components: int) -> Array:
     rows = data.distances if pairwise else data.points
     if hasattr(model, "transform") and rows is not None:
         _check_columns(model, rows.shape[1])
-        # The rows of a frame have been read as an array, which has no names.
-        with ignoring(UserWarning, "X does not have valid feature names"):
-            Y = np.array(model.transform(rows), dtype=np.float64)
+        Y = np.array(model.transform(rows_for(model, rows)), dtype=np.float64)
     else:
         Y = np.array(getattr(model, "embedding_", np.empty((0, 0))), dtype=np.float64)
         if len(Y) != n:

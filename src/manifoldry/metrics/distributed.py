@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from manifoldry.base.distributed import say, with_warnings
 from manifoldry.base.dominant_points import takes_n_neighbors
 from manifoldry.distributed.collections import is_collection
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.samples import DisjointSamples
 from manifoldry.distributed.scheduler import compute, delayed, persist
-from manifoldry.exceptions import ManifoldryWarning, ignoring, warn
+from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.metrics.assess import (
     Assessment,
     Sampling,
@@ -34,8 +33,8 @@ from manifoldry.metrics.summary import DEFAULT_THRESHOLDS
 from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.spectral.pca import PCA
 from manifoldry.util.checks import as_generator, check_count
-from manifoldry.util.lazy import is_lazy
 from manifoldry.util.estimate import FRACTION, Estimate
+from manifoldry.util.lazy import is_lazy
 from manifoldry.util.typing import Array, RandomState
 
 # Rows of a sample, which one core assesses in seconds, and rows that are compared with all others.
@@ -50,8 +49,6 @@ _RANGES = {
     "magnification": (1.0, np.inf),
 }
 _LEAST_SAMPLE = 20
-# Filters of warnings are those of a process, and Dask's own scheduler runs tasks in threads.
-_ONE_AT_A_TIME = Lock()
 
 
 class _Found(NamedTuple):
@@ -61,7 +58,6 @@ class _Found(NamedTuple):
     metrics: dict[str, Estimate]
     baseline: dict[str, Estimate]
     gains: dict[str, Estimate]
-    warnings: list[tuple[str, Any]]
 
 
 class _Asked(NamedTuple):
@@ -168,29 +164,24 @@ def _labels_of_samples(labels: Any, data: Rows, samples: DisjointSamples) -> lis
 def _assess_samples(
     data: Rows, embedding: Rows, labels: list[Any], samples: DisjointSamples, asked: _Asked
 ) -> list[_Found]:
-    assess_on_worker = delayed(partial(_assessed, asked=asked))
+    assess_on_worker = delayed(partial(with_warnings, partial(_assessed, asked=asked)))
     together = zip(samples.of(data), samples.of(embedding), labels, strict=True)
     tasks = [assess_on_worker(x, y, own, i == 0) for i, (x, y, own) in enumerate(together)]
     what = f"assessing samples of {samples.size} rows"
     found = compute(tasks, what, verbose=current_options().verbose)
-    for message, category in dict.fromkeys(said for each in found for said in each.warnings):
-        warn(message, category)
-    return found
+    say(each for _, said in found for each in said)
+    return [each for each, _ in found]
 
 
 def _assessed(X: Array, Y: Array, labels: Any, whole: bool, *, asked: _Asked) -> _Found:
     """The assessment of one sample; runs on a worker."""
-    with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        found = assess(
-            X, Y, labels, n_neighbors=asked.n_neighbors, metric=asked.metric,
-            random_state=asked.seed,
-        )  # fmt: skip
+    found = assess(
+        X, Y, labels, n_neighbors=asked.n_neighbors, metric=asked.metric, random_state=asked.seed
+    )
     metrics = found.metrics
     if asked.ordered:
         metrics["unpredictability"] = Estimate(float(unpredictability(Y).min()))
-    notes = [(str(each.message), each.category) for each in said]
-    return _Found(found if whole else None, metrics, found.baseline, found.gains, notes)
+    return _Found(found if whole else None, metrics, found.baseline, found.gains)
 
 
 def _of_all_rows(

@@ -1,7 +1,6 @@
 """Data and an embedding of them, read and checked for comparison."""
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.exceptions import ManifoldryWarning, warn
+from manifoldry.exceptions import ManifoldryWarning, ignoring, warn
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
 from manifoldry.metrics.pipelines import StepsBefore, last_step, seen_by_last_step
 from manifoldry.neighbors.base import smallest_entries
@@ -163,8 +162,7 @@ class DataEmbeddingPair:
         d = self.Y.shape[1]
         if isinstance(self.X, NeighborGraph) or self.precomputed or d > min(self.X.shape):
             return None
-        with warnings.catch_warnings():  # they would be about an embedding that nobody passed
-            warnings.simplefilter("ignore", ManifoldryWarning)
+        with ignoring(ManifoldryWarning):  # about an embedding that nobody passed
             return replace(self, Y=PCA(d).fit_transform(self.X).astype(np.float64))
 
     def mean_or_per_point(

@@ -5,6 +5,7 @@ Facts are numbers and names; what follows from them is said in `advice.py`.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.dimension.consensus import Consensus, half_fraction, known_column_fractions
-from manifoldry.exceptions import ignoring
 from manifoldry.io import DataFileError, Table
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.plotting.point_labels import missing_entries
@@ -222,7 +222,8 @@ def _first_equal(raw: Array) -> IntArray:
 
 def _deviations(raw: Array) -> Array:
     """Standard deviation of each column without missing values; 0 if it is constant."""
-    with ignoring(RuntimeWarning):  # a column may be empty in a sample
+    # A column may be empty in a sample.
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         low, high = np.nanmin(raw, axis=0), np.nanmax(raw, axis=0)
         return np.where(low < high, np.nanstd(raw, axis=0), 0.0)
 

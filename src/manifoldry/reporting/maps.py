@@ -154,7 +154,7 @@ def measure_stability(estimator: Any, X: Any, options: MapOptions) -> Stability 
         return None
     rows = sample_rows(X.shape[0], options.most_refit, options.seed)
     try:
-        with ignoring(Warning):
+        with warnings.catch_warnings(action="ignore"):
             return stability(estimator, X[rows], n_resamples=options.n_refits,
                              random_state=options.seed)  # fmt: skip
     except (ValueError, RuntimeError):

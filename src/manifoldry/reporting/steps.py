@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,6 @@ from scipy import sparse
 
 from manifoldry.dimension.estimate import estimate_dimension
 from manifoldry.dimension.report import DimensionReport
-from manifoldry.exceptions import ignoring
 from manifoldry.io import Table
 from manifoldry.io.table import class_labels
 from manifoldry.methods.choice import choose_method, metric_of
@@ -74,10 +74,10 @@ class Steps:
             raw = _dense(table, rows)
             facts = DataFacts.of(table, rows, raw)
             X, recipe = self._prepared(facts, rows)
-        with self._step("finding neighbors"), ignoring(Warning):
+        with self._step("finding neighbors"), warnings.catch_warnings(action="ignore"):
             k = min(DEFAULT_NEIGHBORS, (len(rows) - 1) // 2)
             graph = GraphFacts.of(NeighborGraph.build(X, n_neighbors=k), rows)
-        with self._step("estimating the dimension"), ignoring(Warning):
+        with self._step("estimating the dimension"), warnings.catch_warnings(action="ignore"):
             dimension, dimension_error = self._dimension(X)
         known = None if dimension is None else dimension.dimension
         suited = choose_method(len(rows), int(X.shape[1]), len(graph.sizes), known)

@@ -1,12 +1,11 @@
 """Initial maps of maximum variance unfolding."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from manifoldry.base.input import Input
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.iterative.start import check_init, is_fitted, map_of_model, starting_map
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.interior_point import svec, svec_outer
@@ -46,8 +45,7 @@ def unfolding_start(
 def _isomap(graph: NeighborGraph, n_components: int, n_landmarks: int = 50) -> Array:
     few = min(max(n_landmarks, n_components + 1), graph.n_query)
     model = Isomap(n_components, n_landmarks=few, disconnected="separate", short_circuits="ignore")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # an initial map need not be good
+    with ignoring(ManifoldryWarning):  # an initial map need not be good
         return np.asarray(model.fit(graph).embedding_, dtype=np.float64)
 
 
@@ -64,8 +62,7 @@ def _laplacian_combination(
     With coefficients A, squared lengths and variance are linear in P = AAᵀ, so that this is a small
     convex problem (graph-Laplacian-regularized unfolding).
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # an initial map need not be good
+    with ignoring(ManifoldryWarning):  # an initial map need not be good
         k = min(n_eigenvectors, graph.n_query - 1)
         Q = np.asarray(LaplacianEigenmaps(k).fit(graph).embedding_, dtype=np.float64)
     functions, edges = problem.centered(np.nan_to_num(Q[rows])), problem.edges

@@ -1,6 +1,5 @@
 """Maximum variance unfolding as an optimization problem, and its augmented Lagrangian."""
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -16,7 +15,7 @@ from manifoldry.eigen import (
     SpectralProblem,
     Spectrum,
 )
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, ignoring
 from manifoldry.extension.layout import component_rows
 from manifoldry.neighbors.shortest_paths import path_lengths_from
 from manifoldry.objectives.base import Objective, check_embedding
@@ -294,8 +293,7 @@ class FreeUnfolding(UnfoldingProblem):
         L, constants = self.edges.laplacian(weights), np.eye(self.n_components)[self.component]
         posed = SpectralProblem(L, "smallest", mass=self.multiplicity, deflate=constants)
         k = min(k, self.n - self.n_components)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ManifoldryWarning)  # the bound includes the error
+        with ignoring(ManifoldryWarning):  # the bound includes the error
             found = self._solved(posed, k, rng)
         return SmallestEigenpairs(found.values, found.vectors, float(found.residuals[0]))
 

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from manifoldry.base.distributed import (
     DistributedFit,
     landmarks_of,
-    named_rows,
     with_warnings,
 )
 from manifoldry.base.dominant_points import unchecked_dominance
@@ -32,6 +31,7 @@ from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
 from manifoldry.spectral.distributed_laplacian import DistributedLaplacian, longest_edge
 from manifoldry.spectral.distributed_model import CHECKED, FittedModel, received_model
 from manifoldry.util.checks import as_generator
+from manifoldry.util.named_rows import named_rows
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 

@@ -14,7 +14,6 @@ from manifoldry.base.distributed import (
     DistributedFit,
     fit_to_landmarks,
     mapped,
-    named_rows,
     say,
     with_warnings,
 )
@@ -28,6 +27,7 @@ from manifoldry.extension.affine import AffineMap
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.spectral.pca import PrincipalComponents
 from manifoldry.util.checks import as_generator
+from manifoldry.util.named_rows import named_rows
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import pairwise
 from numbers import Integral
@@ -79,7 +79,8 @@ def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list
     """Return ``[function(item) for item in items]``, computed by several threads.
 
     Meant for functions that release the global interpreter lock. The calling thread works too. Its
-    helper threads are its own, so that concurrent fits and forks do not share threads.
+    helper threads are its own, so that concurrent fits and forks do not share threads. They work in
+    copies of its context, such as that of ignored warnings.
     """
     items = list(items)
     threads = min(thread_count(), len(items))
@@ -96,7 +97,8 @@ def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list
             remaining.clear()  # stop the other threads
             raise
 
-    helpers = [_helpers(threads - 1).submit(work) for _ in range(threads - 1)]
+    pool = _helpers(threads - 1)
+    helpers = [pool.submit(copy_context().run, work) for _ in range(threads - 1)]
     try:
         work()
     finally:

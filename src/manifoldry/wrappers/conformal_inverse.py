@@ -1,6 +1,5 @@
 """Inverse of an embedding with a conformal prediction radius."""
 
-import warnings
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -30,6 +29,7 @@ from manifoldry.exceptions import CalibrationWarning, NoveltyWarning, ignoring, 
 from manifoldry.extension.far_rows import OFF_THE_MAP
 from manifoldry.extension.relative_distance import RelativeDistance, distance_by_estimator
 from manifoldry.util.checks import as_generator
+from manifoldry.util.named_rows import rows_for
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -391,10 +391,9 @@ class ConformalInverse(
 
 
 def _transform_rows(estimator: Any, X: Any) -> Array:
-    """Result of `transform`, without warnings about missing feature names or unlike rows."""
+    """Result of `transform`, without warnings about unlike rows."""
     with ignoring(NoveltyWarning):
-        warnings.filterwarnings("ignore", message=".*valid feature names.*")
-        return np.asarray(estimator.transform(X), dtype=np.float64)
+        return np.asarray(estimator.transform(rows_for(estimator, X)), dtype=np.float64)
 
 
 def _check_fraction(name: str, value: Any) -> None:
