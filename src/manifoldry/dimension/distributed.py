@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from manifoldry.base.distributed import say, with_warnings
-from manifoldry.dimension.estimate import estimate_dimension
+from manifoldry.dimension.consensus import Consensus
+from manifoldry.dimension.estimate import find_consensus, report_on
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.dimension.result import Dimension
 from manifoldry.distributed.rows import Rows
@@ -26,45 +27,64 @@ def estimate_of_collection(
     """Estimate the dimension of a Dask collection; see :func:`manifoldry.estimate_dimension`."""
     rows, rng = Rows.read(X), as_generator(random_state, unset=0)
     samples = DisjointSamples.draw(rows.n_samples, size, rng)
-    estimate = partial(estimate_dimension, random_state=int(rng.integers(2**31)))
+    estimate = partial(find_consensus, random_state=int(rng.integers(2**31)))
     with_notes = delayed(partial(with_warnings, estimate))
     tasks = [with_notes(values) for values in samples.of(rows)]
     what = f"dimension of samples of {samples.size} rows"
     found = compute(tasks, what, verbose=verbose)
     say(each for _, said in found for each in said)
-    reports = [report for report, _ in found]
-    return reports[0] if samples.is_whole else _together(reports, rows.n_samples)
+    of_samples = [each for each, _ in found]
+    if samples.is_whole:
+        return report_on(*of_samples[0])
+    return _together(of_samples, rows.n_samples, samples.size)
 
 
-def _together(reports: list[DimensionReport], n: int) -> DimensionReport:
-    """The report on all samples; explanations and profile are those of the first one."""
-    first, size = reports[0], reports[0].n_samples
+def _together(
+    of_samples: list[tuple[Consensus, dict[str, str]]], n: int, size: int
+) -> DimensionReport:
+    """The report on all samples, explained from the combined estimates.
+
+    The profile, and what explanations say of the data besides, are of the first sample.
+    """
+    found, count = [consensus for consensus, _ in of_samples], len(of_samples)
+    skipped = _skipped([own for _, own in of_samples])
     estimates = {
-        method: _mean([report.estimates[method] for report in reports])
-        for method in first.estimates
-        if all(method in report.estimates for report in reports)
+        method: _mean([each.estimates[method] for each in found], size)
+        for method in found[0].estimates
+        if method not in skipped
     }
-    dimension = int(np.median([report.dimension for report in reports]))
-    finer = (n / size) ** (1 / max(dimension, 1))
+    if not estimates:
+        raise ValueError("no method could be computed: " + "; ".join(skipped.values()))
+    together = replace(
+        found[0],
+        estimates=estimates,
+        local_dimensions=np.concatenate([each.local_dimensions for each in found]),
+    )
+    report = report_on(together, skipped)
+    finer = (n / size) ** (1 / report.dimension)
     note = (
-        f"Samples: {len(reports)} disjoint samples of {size} of {n} rows. Estimates and intervals "
-        f"are means over them; reasons are those of the first. Neighborhoods of a sample are about "
+        f"Samples: {count} disjoint samples of {size} of {n} rows. Estimates are means over them, "
+        f"and intervals are for data of {size} rows. Neighborhoods of a sample are about "
         f"{finer:.2g} times as wide as among all rows, so structure and noise at smaller scales "
         "are not seen; a larger sample sees more."
     )
-    return replace(
-        first,
-        dimension=dimension,
-        low=min(report.low for report in reports),
-        high=max(report.high for report in reports),
-        estimates=estimates,
-        reasons=[*first.reasons, note],
-        n_samples=n,
-        sample_size=size,
-    )
+    return replace(report, reasons=[*report.reasons, note], n_samples=n, sample_size=size)
 
 
-def _mean(found: list[Dimension]) -> Dimension:
+def _skipped(of_samples: list[dict[str, str]]) -> dict[str, str]:
+    """Why methods could not be computed of all samples."""
+    count = len(of_samples)
+    reasons: dict[str, list[str]] = {}
+    for own in of_samples:
+        for method, why in own.items():
+            reasons.setdefault(method, []).append(why)
+    return {
+        method: all_why[0] + f" (in {len(all_why)} of {count} samples)"
+        for method, all_why in reasons.items()
+    }
+
+
+def _mean(found: list[Dimension], size: int) -> Dimension:
     """The mean of a method over the samples, with an interval from their differences."""
     value = Estimate.of_mean(np.array([float(each) for each in found]), within=(0.0, np.inf))
-    return replace(found[0], value=value)
+    return replace(found[0], value=value, note=f"{found[0].note}, within samples of {size} rows")

@@ -1,6 +1,7 @@
 """All dimension estimators on one neighbor graph."""
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 from manifoldry.device.arguments import on_device_of_arguments
@@ -61,9 +62,10 @@ def estimate_dimension(
         Show progress.
     sample : int, default=5000
         Number of rows of a sample, if `X` is a Dask collection or the path of a Zarr or Parquet
-        store. The estimates are then means over five disjoint samples, each estimated on one
-        worker, and the intervals those of the means. Neighborhoods in a sample are wider than among
-        all rows. Data in memory are not sampled.
+        store. The estimates are then means over up to five disjoint samples, each estimated on one
+        worker; up to twice this number of rows, all are one sample. Neighborhoods in a sample are
+        wider than among all rows: values and intervals are for data of that size. Data in memory
+        are not sampled.
 
     Returns
     -------
@@ -93,24 +95,35 @@ def estimate_dimension(
 
         check_count("sample", sample, minimum=20)
         return estimate_of_collection(X, sample, random_state, verbose)
+    with threads_allowed(n_jobs):
+        return report_on(*find_consensus(X, random_state, verbose))
+
+
+def find_consensus(
+    X: Any, random_state: RandomState, verbose: bool = False
+) -> tuple[Consensus, dict[str, str]]:
+    """The consensus of all methods that can be computed, and why others cannot."""
     data = DimensionInput.of(X)
     seed = int(as_generator(random_state, unset=0).integers(2**31))
-    with threads_allowed(n_jobs):
-        estimates, skipped = _run_methods(data, seed, verbose)
-        profile = scale_profile(data, random_state=seed)
+    estimates, skipped = _run_methods(data, seed, verbose)
+    profile = scale_profile(data, random_state=seed)
     if not estimates:
         raise ValueError("no method could be computed: " + "; ".join(skipped.values()))
-    consensus = Consensus.of(data, estimates, profile)
+    return Consensus.of(data, estimates, profile), skipped
+
+
+def report_on(consensus: Consensus, skipped: dict[str, str]) -> DimensionReport:
+    """The report with explanations of a consensus."""
     return DimensionReport(
         dimension=consensus.dimension,
         low=consensus.low,
         high=consensus.high,
-        estimates=estimates,
+        estimates=consensus.estimates,
         skipped=skipped,
         profile=consensus.profile,
         reasons=explain(consensus),
-        n_samples=data.n_samples,
-        n_features=None if data.points is None else int(data.points.shape[1]),
+        n_samples=consensus.n_samples,
+        n_features=int(consensus.n_features) if isfinite(consensus.n_features) else None,
     )
 
 

@@ -48,29 +48,32 @@ class DisjointSamples:
     def draw(
         cls, n_samples: int, size: int, rng: np.random.Generator, most: int = 5
     ) -> DisjointSamples:
-        """Draw samples, smaller ones if there are not enough rows.
+        """Draw samples of the size that was asked for, fewer if there are not enough rows.
+
+        Up to twice that size, all rows are one sample. Intervals from fewer samples are wider, but
+        smaller samples would have wider neighborhoods.
 
         Parameters
         ----------
         n_samples : int
             Number of all rows.
         size : int
-            Number of rows of a sample. If there are not more, all of them are one sample.
+            Number of rows of a sample.
         rng : numpy.random.Generator
             Source of random numbers.
         most : int, default=5
-            Number of samples.
+            Largest number of samples; as many as there are rows for, at least two.
 
         Returns
         -------
         DisjointSamples
             The samples.
         """
-        if n_samples <= size:
+        if n_samples <= 2 * size:
             return cls(n_samples, [np.arange(n_samples)])
-        size = min(size, n_samples // most)
-        drawn = rng.choice(n_samples, most * size, replace=False)
-        return cls(n_samples, list(drawn.reshape(most, size)))
+        count = min(most, n_samples // size)
+        drawn = rng.choice(n_samples, count * size, replace=False)
+        return cls(n_samples, list(drawn.reshape(count, size)))
 
     @property
     def size(self) -> int:

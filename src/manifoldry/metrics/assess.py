@@ -1,5 +1,6 @@
 """Overall quality of an embedding: metrics, comparison with PCA, and a written summary."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,15 @@ from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
 
 _SAME = 1e-4  # relative difference of embeddings that are equal but for single precision
+# Metrics of neighborhoods, which depend on the number of rows.
+_OF_NEIGHBORHOODS = (
+    "rnx_area",
+    "anisotropy",
+    "magnification",
+    "unpredictability",
+    "label_accuracy",
+    "label_accuracy_in_data",
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,8 @@ class Sampling:
         Number of rows whose neighbors among all rows are compared.
     n_samples, size : int
         Number of samples, and of the rows of each of them.
+    n_left_out : int, default=0
+        Number of rows that are not embedded, besides `n_rows`.
 
     See Also
     --------
@@ -68,18 +80,38 @@ class Sampling:
     >>> print(Sampling(100_000, 300, 5, 5000))
     Trustworthiness, continuity and neighbor_preservation: 300 of 100000 rows, with their neighbors
     among all of them. All else: means of 5 samples of 5000 rows, with neighbors within a sample.
+    Intervals of metrics within samples are for data of 5000 rows, whose neighborhoods are wider.
     """
 
     n_rows: int
     n_points: int
     n_samples: int
     size: int
+    n_left_out: int = 0
+
+    def scopes(self, metrics: Iterable[str]) -> dict[str, str]:
+        """Return which metrics describe neighborhoods of a sample only, in words.
+
+        Parameters
+        ----------
+        metrics : iterable of str
+            Names of metrics.
+
+        Returns
+        -------
+        dict of str to str
+            What their values and intervals are of. Those of other metrics are of all rows.
+        """
+        within = f"within samples of {self.size} rows"
+        return {name: within for name in metrics if name in _OF_NEIGHBORHOODS}
 
     def __str__(self) -> str:
         return (
             f"Trustworthiness, continuity and neighbor_preservation: {self.n_points} of "
             f"{self.n_rows} rows, with their neighbors among all of them. All else: means of "
-            f"{self.n_samples} samples of {self.size} rows, with neighbors within a sample."
+            f"{self.n_samples} samples of {self.size} rows, with neighbors within a sample. "
+            f"Intervals of metrics within samples are for data of {self.size} rows, whose "
+            "neighborhoods are wider."
         )
 
 
@@ -206,10 +238,14 @@ class Assessment:
             f"Embedding of {n} points in {self.pair.Y.shape[1]} coordinates; data: "
             f"{self.data_description}; neighborhoods of {self.n_neighbors}"
         )
+        left_out, scopes = self.pair.n_rows - self.pair.n, dict[str, str]()
         if self.sampling is not None:
             head = f"{head}\n{self.sampling}"
+            left_out, scopes = self.sampling.n_left_out, self.sampling.scopes(self.metrics)
+        if left_out:
+            head = f"{head}\n{left_out} rows are not embedded (NaN) and left out."
         baseline = {} if self.is_pca else self.baseline
-        return "\n".join([head, "", *table(self.metrics, baseline), "", *self._sentences])
+        return "\n".join([head, "", *table(self.metrics, baseline, scopes), "", *self._sentences])
 
     __repr__ = __str__
 
@@ -290,10 +326,13 @@ def assess(
       the embedding and in the data, if labels are given.
 
     `X` and `embedding` may be collections of Dask. Trustworthiness, continuity and
-    ``neighbor_preservation`` are then those of 300 rows among all rows, which takes two passes over
-    the data, and one more for the samples. All else is the mean over five disjoint samples of 5000
-    rows, with neighborhoods within the sample. Printing the result says so. No more than a sample
-    reaches the client.
+    ``neighbor_preservation`` are then those of 300 rows among all rows, with intervals for the
+    values of all rows. All else is the mean over up to five disjoint samples of 5000 rows. Of
+    these, metrics of neighborhoods are marked when printed: in a sample neighborhoods are wider, so
+    values and intervals are for data of 5000 rows. Up to 10 000 rows are assessed as in memory, on
+    one worker. The data are read once for the samples and twice for the neighbors, and once more if
+    the embedding is a lazy one that is computed from them. No more than a sample reaches the
+    client.
 
     Parameters
     ----------
@@ -305,7 +344,8 @@ def assess(
     {metric_neighbors}
     {data_metric}
     {metric_sample}
-        For a Dask collection the number of rows of each of the five samples, by default 5000.
+        For a Dask collection the number of rows of a sample, by default 5000. There are five, or
+        as many as there are rows for; up to twice that number of rows, all are one sample.
     {sample_seed}
     X_new : array, sparse matrix or frame of shape (n_new, n_features), default=None
         New data for a fitted estimator passed as `embedding`: are they like the data that it was
@@ -439,13 +479,17 @@ def _gains(own: RankComparison, other: RankComparison) -> dict[str, Estimate]:
 def check_labels(pair: DataEmbeddingPair, labels: Any) -> IntArray:
     """The labels of the embedded points as integers; refuse continuous values."""
     codes = label_codes(labels, pair.n_rows)[pair.embedded_rows]
-    n_labels = len(np.unique(codes))
-    if n_labels < 2 or n_labels > pair.n / 2:
-        raise ValueError(
-            f"labels has {n_labels} different values for {pair.n} points, but must have 2 to "
-            f"{pair.n // 2}; bin continuous values first, or omit labels"
-        )
+    check_n_labels(len(np.unique(codes)), pair.n)
     return codes
+
+
+def check_n_labels(n_labels: int, n: int, least: int = 2) -> None:
+    """Raise ValueError for fewer than two labels, or as many as continuous values would have."""
+    if n_labels < least or n_labels > n / 2:
+        raise ValueError(
+            f"labels has {n_labels} different values for {n} points, but must have 2 to "
+            f"{n // 2}; bin continuous values first, or omit labels"
+        )
 
 
 def label_metrics(pair: DataEmbeddingPair, k: int, codes: IntArray) -> dict[str, Estimate]:

@@ -15,17 +15,20 @@ from manifoldry.distributed.collections import is_collection
 from manifoldry.distributed.options import current_options
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.samples import DisjointSamples
-from manifoldry.distributed.scheduler import compute, delayed, persist
-from manifoldry.exceptions import ManifoldryWarning, ignoring
+from manifoldry.distributed.scheduler import combined, compute, delayed
+from manifoldry.exceptions import ManifoldryWarning, ignoring, warn
 from manifoldry.metrics.assess import (
     Assessment,
     Sampling,
     assess,
+    check_n_labels,
+    label_metrics,
     novelty_metrics,
     novelty_of,
 )
-from manifoldry.metrics.labels import label_codes
-from manifoldry.metrics.pair import read_embedding
+from manifoldry.metrics.distributed_pair import DistributedPair
+from manifoldry.metrics.labels import check_none_missing, label_codes, n_missing
+from manifoldry.metrics.pair import DataEmbeddingPair
 from manifoldry.metrics.pipelines import refuse_steps_before
 from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.metrics.ranks_among_all import ComparedPoints, rank_neighbors
@@ -35,7 +38,7 @@ from manifoldry.spectral.pca import PCA
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.lazy import is_lazy
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 # Rows of a sample, which one core assesses in seconds, and rows that are compared with all others.
 SAMPLE = 5000
@@ -88,20 +91,24 @@ def assess_collection(
     model = refuse_steps_before(embedding)
     _check_arguments(metric, X_new)
     size = SAMPLE if sample == "auto" else check_count("sample", sample, _LEAST_SAMPLE)
-    data = Rows.read(X)
-    mapped = _embedding_rows(model, data)
+    pair = DistributedPair.of(Rows.read(X), model)
     rng = as_generator(random_state, unset=0)
-    samples = DisjointSamples.draw(data.n_samples, size, rng)
+    samples = DisjointSamples.draw(pair.data.n_samples, size, rng)
     asked = _Asked(n_neighbors, metric, int(rng.integers(2**31)), hasattr(model, "eigenvalues_"))
-    own_labels = _labels_of_samples(labels, data, samples)
-    found = _assess_samples(data, mapped, own_labels, samples, asked)
+    own_labels = _labels_of_samples(labels, pair, samples)
+    found = _assess_samples(pair, own_labels.of_samples, samples, asked)
     whole = found[0].assessment
     assert whole is not None  # that of the first sample is kept
     # Components of a sample are not those of all rows, so the maps themselves do not tell.
-    is_pca = whole.is_pca or isinstance(model, PCA)
-    whole = replace(whole, has_neighbors=takes_n_neighbors(model), is_pca=is_pca)
-    if not samples.is_whole:
-        whole = _of_all_rows(whole, found, data, mapped, samples, metric)
+    is_pca, has_neighbors = whole.is_pca or isinstance(model, PCA), takes_n_neighbors(model)
+    whole = replace(
+        whole, has_neighbors=has_neighbors, is_pca=is_pca, largest_label=own_labels.largest
+    )
+    whole = (
+        replace(whole, pair=_among_all_rows(whole.pair, pair))
+        if samples.is_whole
+        else _of_all_rows(whole, found, pair, samples, metric)
+    )
     return whole if X_new is None else _with_novelty(whole, model, X_new)
 
 
@@ -115,57 +122,65 @@ def _check_arguments(metric: Any, X_new: Any) -> None:
         raise TypeError("X_new is a Dask collection; pass a sample, such as X_new[:1000].compute()")
 
 
-def _embedding_rows(model: Any, data: Rows) -> Rows:
-    """The rows of an embedding in the blocks of the data, computed once on workers."""
-    import dask.array
+class _Labels(NamedTuple):
+    """The labels of each sample, as numbers; None for samples with a single one."""
 
-    Y = getattr(model, "embedding_", model)
-    if not is_collection(Y):
-        Y = read_embedding(model)
-        if np.isnan(Y).any():
-            raise ValueError("embedding has rows of NaN; leave them out of X and the embedding")
-        Y = dask.array.from_array(Y, chunks=(_fitting_chunks(data, len(Y)), -1))
-    elif getattr(Y, "ndim", 2) == 1:
-        Y = Y.to_frame() if hasattr(Y, "to_frame") else Y[:, None]
-    rows = Rows.read(Y, "embedding")
-    if rows.n_samples != data.n_samples:
-        raise ValueError(
-            f"X has {data.n_samples} rows and the embedding has {rows.n_samples}; they must be "
-            "equal"
-        )
-    array = rows.array.rechunk({0: data.array.chunks[0]})
-    return replace(rows, array=persist([array])[0])
+    of_samples: list[IntArray | None]
+    largest: float | None = None
+    """Fraction of the rows with the most frequent label, if labels are assessed."""
 
 
-def _fitting_chunks(data: Rows, n: int) -> Any:
-    """Chunks of the data, if there are as many rows."""
-    return data.array.chunks[0] if n == data.n_samples else -1
-
-
-def _labels_of_samples(labels: Any, data: Rows, samples: DisjointSamples) -> list[Any]:
-    """The labels of each sample, as numbers; None without labels."""
+def _labels_of_samples(labels: Any, pair: DistributedPair, samples: DisjointSamples) -> _Labels:
+    count = len(samples.groups)
     if labels is None:
-        return [None] * len(samples.groups)
-    if not is_lazy(labels):
-        codes = label_codes(labels, data.n_samples)
-        return [codes[rows] for rows in samples.groups]
+        return _Labels([None] * count)
+    read = _drawn_lazy_codes if is_lazy(labels) else _drawn_codes
+    codes = read(labels, pair, np.concatenate(samples.groups), 2 if samples.is_whole else 1)
+    of_samples = [each if np.ptp(each) else None for each in np.split(codes, count)]
+    single = sum(each is None for each in of_samples)
+    if single:
+        left = "are left out" if single == count else f"are means over {count - single} samples"
+        warn(
+            f"{single} of {count} samples of {samples.size} rows have a single label, so label "
+            f"accuracies {left}; pass a larger sample, or omit labels",
+            ManifoldryWarning,
+        )
+    largest = None if single == count else float(np.bincount(codes).max() / len(codes))
+    return _Labels(of_samples, largest)
+
+
+def _drawn_codes(labels: Any, pair: DistributedPair, drawn: IntArray, least: int) -> IntArray:
+    """The labels of drawn rows as numbers, of an array in memory."""
+    codes = label_codes(labels, pair.n_rows)
+    check_n_labels(len(np.unique(codes)), pair.n_rows)
+    own = codes[pair.original(drawn)]
+    check_n_labels(len(np.unique(own)), len(own), least)
+    return own
+
+
+def _drawn_lazy_codes(labels: Any, pair: DistributedPair, drawn: IntArray, least: int) -> IntArray:
+    """The labels of drawn rows as numbers; only these reach the client."""
     if hasattr(labels, "to_dask_array"):
         labels = labels.to_dask_array(lengths=True)
-    if labels.shape != (data.n_samples,):
-        raise ValueError(f"labels has shape {labels.shape}, expected ({data.n_samples},)")
-    drawn = np.concatenate(samples.groups)
-    order = np.argsort(drawn)
-    [values] = compute([labels[drawn[order]]], "reading labels of samples")
-    codes = np.empty(len(drawn), dtype=np.intp)
-    codes[order] = label_codes(values, len(drawn))
-    return list(codes.reshape(len(samples.groups), -1))
+    if labels.shape != (pair.n_rows,):
+        raise ValueError(f"labels has shape {labels.shape}, expected ({pair.n_rows},)")
+    rows = pair.original(drawn)
+    order = np.argsort(rows)
+    missing = [delayed(n_missing)(block) for block in labels.to_delayed().ravel()]
+    tasks = [labels[rows[order]], combined(missing, sum)]
+    values, n_unknown = compute(tasks, "reading labels of samples")
+    check_none_missing(n_unknown, pair.n_rows)
+    codes = np.empty(len(rows), dtype=np.intp)
+    codes[order] = label_codes(values, len(rows))
+    check_n_labels(len(np.unique(codes)), len(codes), least)
+    return codes
 
 
 def _assess_samples(
-    data: Rows, embedding: Rows, labels: list[Any], samples: DisjointSamples, asked: _Asked
+    pair: DistributedPair, labels: list[Any], samples: DisjointSamples, asked: _Asked
 ) -> list[_Found]:
     assess_on_worker = delayed(partial(with_warnings, partial(_assessed, asked=asked)))
-    together = zip(samples.of(data), samples.of(embedding), labels, strict=True)
+    together = zip(samples.of(pair.data), samples.of(pair.embedding), labels, strict=True)
     tasks = [assess_on_worker(x, y, own, i == 0) for i, (x, y, own) in enumerate(together)]
     what = f"assessing samples of {samples.size} rows"
     found = compute(tasks, what, verbose=current_options().verbose)
@@ -176,19 +191,26 @@ def _assess_samples(
 def _assessed(X: Array, Y: Array, labels: Any, whole: bool, *, asked: _Asked) -> _Found:
     """The assessment of one sample; runs on a worker."""
     found = assess(
-        X, Y, labels, n_neighbors=asked.n_neighbors, metric=asked.metric, random_state=asked.seed
+        X, Y, n_neighbors=asked.n_neighbors, metric=asked.metric, random_state=asked.seed
     )
-    metrics = found.metrics
+    metrics = dict(found.metrics)
     if asked.ordered:
         metrics["unpredictability"] = Estimate(float(unpredictability(Y).min()))
-    return _Found(found if whole else None, metrics, found.baseline, found.gains)
+    if labels is not None:
+        metrics |= label_metrics(found.pair, found.n_neighbors, labels)
+    kept = replace(found, metrics=metrics) if whole else None
+    return _Found(kept, metrics, found.baseline, found.gains)
+
+
+def _among_all_rows(whole: DataEmbeddingPair, pair: DistributedPair) -> DataEmbeddingPair:
+    """The pair of all embedded rows, with their numbers among all rows."""
+    return replace(whole, embedded_rows=pair.original(whole.embedded_rows), n_rows=pair.n_rows)
 
 
 def _of_all_rows(
     first: Assessment,
     found: list[_Found],
-    data: Rows,
-    embedding: Rows,
+    pair: DistributedPair,
     samples: DisjointSamples,
     metric: Any,
 ) -> Assessment:
@@ -200,15 +222,17 @@ def _of_all_rows(
     if project is not None:
         spaces.append(project(spaces[0]))
     points = ComparedPoints(samples.groups[0][:count], spaces, metric, project)
-    ranks = rank_neighbors(data, embedding, points, k, verbose=current_options().verbose)
-    metrics = _means([each.metrics for each in found]) | _neighbor_metrics(ranks[0], k)
+    ranks = rank_neighbors(pair.data, pair.embedding, points, k, verbose=current_options().verbose)
+    metrics = _means([each.metrics for each in found]) | neighbor_metrics(ranks[0], k)
     baseline = _means([each.baseline for each in found])
     gains = _means([each.gains for each in found])
     if project is not None:
-        baseline |= _neighbor_metrics(ranks[1], k)
+        baseline |= neighbor_metrics(ranks[1], k)
         kept, kept_by_pca = (each[0].preservation(k) for each in ranks)
         gains["neighbor_preservation"] = Estimate.of_mean(kept - kept_by_pca)
-    sampling = Sampling(data.n_samples, count, len(samples.groups), samples.size)
+    sampling = Sampling(
+        pair.data.n_samples, count, len(samples.groups), samples.size, pair.n_left_out
+    )
     return replace(first, metrics=metrics, baseline=baseline, gains=gains, sampling=sampling)
 
 
@@ -220,7 +244,7 @@ def _projection(first: Assessment) -> Any:
         return PCA(first.pair.Y.shape[1]).fit(first.pair.X).transform
 
 
-def _neighbor_metrics(ranks: tuple[NeighborRanks, NeighborRanks], k: int) -> dict[str, Estimate]:
+def neighbor_metrics(ranks: tuple[NeighborRanks, NeighborRanks], k: int) -> dict[str, Estimate]:
     """Metrics of the points that were compared with all rows."""
     in_data, in_embedding = ranks
     trust, n = 1 - in_data.rank_penalty(k), in_data.n
@@ -234,9 +258,10 @@ def _neighbor_metrics(ranks: tuple[NeighborRanks, NeighborRanks], k: int) -> dic
 
 
 def _means(of_samples: list[Mapping[str, Estimate]]) -> dict[str, Estimate]:
-    """Means of the metrics over the samples, as far as all samples have them."""
-    names = [name for name in of_samples[0] if all(name in each for each in of_samples)]
-    return {name: _mean([float(each[name]) for each in of_samples], name) for name in names}
+    """Means of the metrics over the samples that have them."""
+    names = dict.fromkeys(name for each in of_samples for name in each)
+    values = {name: [float(each[name]) for each in of_samples if name in each] for name in names}
+    return {name: _mean(found, name) for name, found in values.items()}
 
 
 def _mean(values: list[float], name: str) -> Estimate:

@@ -202,15 +202,24 @@ def label_codes(labels: Any, n: int) -> IntArray:
     names = names[:, 0] if names.shape == (n, 1) else names
     if names.shape != (n,):
         raise ValueError(f"labels has shape {names.shape}, expected ({n},)")
-    unknown = np.array([name is None or name != name for name in names.tolist()])
-    if unknown.any():
-        raise ValueError(
-            f"labels are missing (None or NaN) for {unknown.sum()} of {n} points; drop these "
-            "points, or give them a label"
-        )
+    check_none_missing(n_missing(names), n)
     if names.dtype.kind == "O":  # 1 and "1" are different labels
         names = np.array([f"{type(name).__name__} {name}" for name in names])
     return np.asarray(np.unique(names, return_inverse=True)[1]).ravel()
+
+
+def n_missing(labels: Any) -> int:
+    """Number of labels that are None or NaN."""
+    return sum(name is None or name != name for name in np.asarray(labels).tolist())
+
+
+def check_none_missing(missing: int, n: int) -> None:
+    """Raise ValueError if some of n labels are missing."""
+    if missing:
+        raise ValueError(
+            f"labels are missing (None or NaN) for {missing} of {n} points; drop these "
+            "points, or give them a label"
+        )
 
 
 def _expand_to_all_rows(values: Array, embedded: NDArray[np.bool_]) -> Array:

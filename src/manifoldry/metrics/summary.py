@@ -1,6 +1,6 @@
 """Written summary of an assessment: the table of metrics and the sentences below it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -103,11 +103,21 @@ _DESCRIPTIONS = {
 }
 
 
-def table(metrics: Metrics, baseline: Metrics) -> list[str]:
-    """Lines of a table with one row per metric: the embedding's value and that of PCA."""
+def table(
+    metrics: Metrics, baseline: Metrics, scopes: Mapping[str, str] | None = None
+) -> list[str]:
+    """Lines of a table with one row per metric: the embedding's value and that of PCA.
+
+    `scopes` says of which rows a metric is, if not of all.
+    """
+    scopes = scopes or {}
     rows = [["", "embedding", "PCA" if baseline else ""]]
     rows += [
-        [f"{name}: {_DESCRIPTIONS[name]}", str(value), _short(baseline.get(name))]
+        [
+            f"{name}: {_DESCRIPTIONS[name]}" + (f", {scopes[name]}" if name in scopes else ""),
+            str(value),
+            _short(baseline.get(name)),
+        ]
         for name, value in metrics.items()
     ]
     return padded_lines(rows)

@@ -95,7 +95,7 @@ class PairwiseInParts:
     See Also
     --------
     Pairwise : the same in memory.
-    manifoldry.optimize.descend_in_parts : minimizes it.
+    manifoldry.optimize.distributed.DescentInParts : minimizes it.
 
     Examples
     --------
