@@ -90,7 +90,7 @@ def embed_parts(ctx: typer.Context, data: Path) -> None:
         fit_components(ctx, read.rows.n_features, console.note)
         method, reason = _method(params, read.rows, console)
         path = output_path(params, data, f"{method.name}{data.suffix.lower()}")
-        check_fits_in_file(path, read.table.n)
+        check_fits_in_file(path, read.table.n, params["components"])
         estimator = suited_to_size(make_estimator(method, params), read.table.n, console.note)
         start = time.perf_counter()
         estimator.fit(read.rows.array)
@@ -175,6 +175,7 @@ def _write(
     names = coordinate_names(method.key, Y.shape[1])
     # Otherwise the coordinates of all rows would be computed again by all that follows.
     estimator.embedding_ = write_parts(path, Y, names, table, verbose=console.is_interactive)
+    _note_missing(estimator.embedding_, console)
     files = {"map": path}
     if params["save_model"]:
         facts: dict[str, Any] = {"method": method.key, "input": str(read.file)}
@@ -208,13 +209,36 @@ def _draw(path: Path, Y: Any, table: TableInParts, what: str, seed: int) -> Path
 
 
 def drawn_rows(Y: Any, seed: int, size: int = _DRAWN) -> tuple[Any, Array]:
-    """A sample of the rows of a map."""
-    rng = np.random.default_rng(seed)
+    """A sample of the rows of a map, without those of NaN, which were not embedded."""
+    n, rng = len(Y), np.random.default_rng(seed)
+    rows = np.sort(rng.choice(n, min(size, n), replace=False, shuffle=False))
+    drawn = Y[rows]
+    if not isinstance(Y, np.ndarray):
+        [drawn] = compute([drawn], "reading a sample of the map")
+    embedded = np.logical_not(_are_missing(drawn))
+    return rows[embedded], drawn[embedded]
+
+
+def _note_missing(Y: Any, console: Console) -> None:
+    """Say how many rows of a map are NaN."""
     if isinstance(Y, np.ndarray):
-        here = np.sort(rng.choice(len(Y), min(size, len(Y)), replace=False))
-        return here, Y[here]
-    rows, pieces = Rows.read(Y, "the map").sample(size, rng)
-    return rows, np.concatenate(compute(pieces, "reading a sample of the map"))
+        counts = [_count_missing(Y)]
+    else:
+        blocks, count = Y.rechunk({1: -1}).to_delayed().ravel(), delayed(_count_missing)
+        counts = compute([count(block) for block in blocks], "counting rows of the map")
+    if found := sum(counts):
+        console.note(
+            f"{found} of {len(Y)} rows were not embedded: they are NaN in the map, and left out of "
+            "the picture and the verdict"
+        )
+
+
+def _are_missing(Y: Array) -> Array:
+    return np.asarray(np.isnan(Y).all(axis=1))
+
+
+def _count_missing(Y: Array) -> int:
+    return int(_are_missing(Y).sum())
 
 
 def _assessment(read: PreparedParts, model: Any, seed: int, console: Console) -> Any:

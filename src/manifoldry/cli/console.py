@@ -25,10 +25,12 @@ class Console:
         Whether to print only warnings and errors.
     as_json : bool
         Whether the result is one JSON object.
+    on_workers : bool, default=False
+        Whether the command computes on workers, where some advice cannot be followed.
     """
 
-    def __init__(self, quiet: bool, as_json: bool) -> None:
-        self.quiet, self.as_json = quiet, as_json
+    def __init__(self, quiet: bool, as_json: bool, on_workers: bool = False) -> None:
+        self.quiet, self.as_json, self.on_workers = quiet, as_json, on_workers
         self._notes: list[str] = []
         self._warnings: list[str] = []
 
@@ -36,7 +38,8 @@ class Console:
     @contextmanager
     def of(cls, params: Mapping[str, Any]) -> Iterator[Console]:
         """The console of a command with these parameters; warnings become lines."""
-        console = cls(params.get("quiet", False), params["json"])
+        on_workers = any(params.get(name) is not None for name in ("workers", "scheduler"))
+        console = cls(params.get("quiet", False), params["json"], on_workers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)  # ours, and those of scikit-learn
@@ -57,7 +60,7 @@ class Console:
 
     def show_warning(self, message: Warning | str, *details: Any) -> None:
         """Print a warning in one line, once; in the place of `warnings.showwarning`."""
-        text = for_command(" ".join(str(message).split()))
+        text = self._advised(" ".join(str(message).split()))
         if text not in self._warnings:
             self._warnings.append(text)
             print(f"manifoldry: warning: {printable(text)}", file=sys.stderr, flush=True)
@@ -84,10 +87,13 @@ class Console:
         files = files or {}
         if self.as_json:
             found = {**result, "files": files, "notes": self._notes, "warnings": self._warnings}
-            print(for_command(json_text(plain(found), indent=2)))
+            print(self._advised(json_text(plain(found), indent=2)))
         elif not self.quiet:
             listed = "\n".join(f"{kind}: {file}" for kind, file in files.items())
-            print(printable("\n\n".join(part for part in (for_command(text), listed) if part)))
+            print(printable("\n\n".join(part for part in (self._advised(text), listed) if part)))
+
+    def _advised(self, text: str) -> str:
+        return for_command(text, on_workers=self.on_workers)
 
 
 def _on_device(name: str | None) -> AbstractContextManager[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
@@ -16,7 +17,9 @@ from manifoldry.cli.errors import UsageError
 from manifoldry.io.extras import optional_module
 
 _SECONDS_TO_CONNECT = 5
+_SECONDS_TO_ANSWER = 10
 _SECONDS_TO_WAIT = 60  # for the first worker, which a batch system may still have to start
+_LEAST_MEMORY = 2**29  # Python with its libraries takes half of it; at 80 % a worker pauses
 # Only this machine reaches what the workers of a command listen to.
 _HOST = "127.0.0.1"
 
@@ -115,6 +118,11 @@ def memory_of(text: str) -> int:
         found = 0
     if found < 2**20:
         raise UsageError(f"--memory-limit {text} must be an amount of memory, such as 2GiB")
+    if found < _LEAST_MEMORY:
+        raise UsageError(
+            f"--memory-limit {text} is less than a worker needs before it has data; pass "
+            f"{_LEAST_MEMORY // 2**20}MiB or more"
+        )
     return found
 
 
@@ -123,7 +131,8 @@ def _connected(distributed: Any, address: str, console: Console) -> Iterator[Any
     """A client of a scheduler that is running."""
     _check_address(distributed, address)
     try:
-        client = distributed.Client(address, timeout=2 * _SECONDS_TO_CONNECT)
+        _check_answer(distributed, address)
+        client = distributed.Client(address, timeout=_SECONDS_TO_ANSWER)
     except (OSError, ValueError, TypeError) as error:
         raise _unreachable(address, error) from None
     with client:
@@ -149,6 +158,23 @@ def _check_address(distributed: Any, address: str) -> None:
             socket.create_connection((host, port), _SECONDS_TO_CONNECT).close()
         except OSError as error:
             raise _unreachable(address, error) from None
+
+
+def _check_answer(distributed: Any, address: str) -> None:
+    """Raise an error unless a scheduler answers: a client would wait for ever for its words."""
+
+    async def ask() -> Any:
+        security = distributed.Security().get_connection_args("client")
+        options = {"timeout": _SECONDS_TO_CONNECT, "connection_args": security}
+        async with distributed.rpc(address, **options) as server:
+            return await server.identity()
+
+    try:
+        answer = asyncio.run(asyncio.wait_for(ask(), _SECONDS_TO_ANSWER))
+    except TimeoutError:  # which has no text
+        raise TimeoutError(f"no answer after {_SECONDS_TO_ANSWER} s") from None
+    if answer["type"] != "Scheduler":
+        raise ValueError(f"a Dask {answer['type']} does")
 
 
 def _check_certificates(distributed: Any, address: str) -> None:
@@ -180,11 +206,16 @@ def _wait_for_workers(client: Any, address: str | None, console: Console) -> Non
         with console.working("waiting for workers"):
             client.wait_for_workers(1, timeout=_SECONDS_TO_WAIT)
     except TimeoutError:
-        where = "" if address is None else f" at {address}"
-        raise ConnectionError(
-            f"the Dask scheduler{where} has no workers after {_SECONDS_TO_WAIT} s; start some, "
-            f"with `dask worker {address}`"
-        ) from None
+        raise ConnectionError(_no_workers(address)) from None
+
+
+def _no_workers(address: str | None) -> str:
+    if address is None:
+        return f"no worker has started after {_SECONDS_TO_WAIT} s; start fewer with --workers"
+    return (
+        f"the Dask scheduler at {address} has no workers after {_SECONDS_TO_WAIT} s; start some, "
+        f"with `dask worker {address}`"
+    )
 
 
 @contextmanager

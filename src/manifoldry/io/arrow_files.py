@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manifoldry.io.extras import optional_module
+from manifoldry.io.parquet_files import read_parquet
 from manifoldry.io.table import DataFileError
 
 if TYPE_CHECKING:
@@ -16,9 +17,10 @@ def read_arrow(path: Path) -> pa.Table:
     """An arrow table of a Parquet file, or of a Feather or Arrow file."""
     arrow = optional_module("pyarrow", "cli", f"reading {path.name}")
     is_parquet = path.suffix.lower() in (".parquet", ".pq")
+    module = "pyarrow.parquet" if is_parquet else "pyarrow.feather"
+    reader = optional_module(module, "cli", f"reading {path.name}")
     try:
-        module = "pyarrow.parquet" if is_parquet else "pyarrow.feather"
-        table = optional_module(module, "cli", f"reading {path.name}").read_table(path)
+        table = read_parquet(path) if is_parquet else reader.read_table(path)
         table.validate(full=True)  # a damaged text could otherwise end the process
         return table
     except (arrow.ArrowException, OSError) as error:

@@ -90,12 +90,12 @@ class ColumnChoice:
         """
         columns = _by_name(table)
         features, row_names, labels, notes = self.divide(table, file)
-        X = np.column_stack([_numbers(name, columns[name], file) for name in features])
+        X = np.column_stack([numbers(name, columns[name], file) for name in features])
         return Table(
             X,
             tuple(features),
-            None if row_names is None else _texts(columns[row_names]),
-            {name: _values(columns[name]) for name in labels},
+            None if row_names is None else texts(columns[row_names]),
+            {name: label_values(columns[name]) for name in labels},
             tuple(notes),
         )
 
@@ -197,10 +197,10 @@ class ColumnChoice:
 def _by_name(table: pa.Table) -> dict[str, Any]:
     """The columns, by names that differ."""
     present = unique_names(table.column_names)
-    return {n: _plain(c) for n, c in zip(present, table.columns, strict=True)}
+    return {n: without_dictionary(c) for n, c in zip(present, table.columns, strict=True)}
 
 
-def _plain(column: Any) -> Any:
+def without_dictionary(column: Any) -> Any:
     """The column; one of categories as the values that they stand for."""
     import pyarrow.types as types
 
@@ -302,7 +302,7 @@ def _numeric(names: Sequence[str], columns: dict[str, Any]) -> tuple[list[str], 
     return [name for name in names if name not in text], notes
 
 
-def _numbers(name: str, column: Any, file: str) -> Column:
+def numbers(name: str, column: Any, file: str) -> Column:
     """A column in double precision; missing values are NaN."""
     if _is_text(column):
         i, text = (_text_rows(column) or [(0, str(column[0]))])[0]
@@ -330,14 +330,18 @@ def _text_rows(column: Any) -> list[tuple[int, str]]:
     return found
 
 
-def _texts(column: Any) -> Column:
+def texts(column: Any) -> Column:
+    """The values of a column of row names as texts."""
     return np.array([str(value) for value in column.to_pylist()])
 
 
-def _values(column: Any) -> Column:
-    """The values of a label column: numbers as they are, everything else as text."""
+def label_values(column: Any, as_texts: bool = False) -> Column:
+    """The values of a label column: numbers as they are, everything else as text.
+
+    Missing values make texts of numbers, too; with `as_texts` they are in another part of the data.
+    """
     values = column.to_pylist()
-    if any(value is None or isinstance(value, str) for value in values):
+    if as_texts or any(value is None or isinstance(value, str) for value in values):
         return np.array(["" if value is None else str(value) for value in values])
     return np.array(values)
 

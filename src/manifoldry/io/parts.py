@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from manifoldry.distributed.collections import from_parts
 from manifoldry.distributed.rows import Rows
 from manifoldry.distributed.scheduler import compute, delayed
 from manifoldry.io.annotated_files import is_annotated_store
-from manifoldry.io.columns import ColumnChoice, DividedColumns
+from manifoldry.io.columns import ColumnChoice, DividedColumns, label_values, numbers, texts
+from manifoldry.io.parquet_files import (
+    MISSING_PARTITION,
+    ParquetPart,
+    common_schema,
+    parquet_parts,
+    require_columns,
+)
 from manifoldry.io.store_checks import opened_zarr
 from manifoldry.io.table import DataFileError
 from manifoldry.util.typing import Array
@@ -23,12 +31,31 @@ _ROWS_OF_PIECE = 100_000  # small groups of rows are read together up to this nu
 
 
 class _Piece(NamedTuple):
-    """Groups of rows of a Parquet file, and the types of its columns."""
+    """Groups of rows of a Parquet file."""
 
-    file: str
+    part: ParquetPart
     groups: tuple[int, ...]
     n_rows: int
-    kinds: dict[str, str]
+
+
+class _KeptColumns(NamedTuple):
+    """Columns beside the features, and the labels that are texts, as a part lacks some values."""
+
+    row_names: str | None
+    labels: tuple[str, ...]
+    as_texts: frozenset[str]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(dict.fromkeys([*([self.row_names] if self.row_names else []), *self.labels]))
+
+
+class KeptValues(NamedTuple):
+    """Row names and labels of a block, as of a table in memory."""
+
+    ids: Array | None
+    labels: dict[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +69,7 @@ class TableInParts:
     names : tuple of str, optional
         Names of the features.
     kept : list of Delayed, optional
-        Row names and labels, a pandas data frame for each block.
+        Row names and labels, a `KeptValues` for each block.
     row_names : str, optional
         The column of row names.
     labels : tuple of str
@@ -66,16 +93,18 @@ class TableInParts:
     @property
     def label(self) -> Any:
         """The first label as a Dask array, or None."""
-        import dask.array
+        return self._kept_array(partial(_label, name=self.labels[0])) if self.labels else None
 
-        if not (self.labels and self.kept):
+    @property
+    def ids(self) -> Any:
+        """The row names as a Dask array, or None."""
+        return None if self.row_names is None else self._kept_array(_ids)
+
+    def _kept_array(self, values: Any) -> Any:
+        if not self.kept:
             return None
-        values = delayed(_column)
-        parts = [
-            dask.array.from_delayed(values(part, self.labels[0]), (int(count),), object)
-            for part, count in zip(self.kept, self.rows.counts, strict=True)
-        ]
-        return dask.array.concatenate(parts)
+        get = delayed(values)
+        return from_parts([get(part) for part in self.kept], self.rows.counts, None, object)
 
 
 def read_parts(path: Path, choice: ColumnChoice) -> TableInParts:
@@ -126,85 +155,115 @@ def _read_zarr(path: Path, choice: ColumnChoice) -> TableInParts:
 
 
 def _read_parquet(path: Path, choice: ColumnChoice) -> TableInParts:
-    import dask.array
-
-    pieces = _pieces(path)
-    task = delayed(_divided)(delayed(_read_piece)(pieces[0], None, _HEAD), choice, str(path))
-    [found] = compute([task], "recognizing columns")
-    kept = [*([found.row_names] if found.row_names else []), *found.labels]
-    single = all(pieces[0].kinds[name] == "float" for name in found.features)
-    dtype = np.float32 if single else np.float64
-    read, shape = delayed(_features), len(found.features)
-    blocks = [
-        dask.array.from_delayed(read(piece, found.features, dtype), (piece.n_rows, shape), dtype)
-        for piece in pieces
-    ]
-    frames = delayed(_kept)
+    parts = [part._replace(file=part.file.absolute()) for part in parquet_parts(path)]
+    schema = _schema(path, parts)
+    pieces = _pieces(path, parts)
+    heads = [delayed(_read_head)(piece, schema) for piece in _first(pieces, _HEAD)]
+    [found] = compute([delayed(_divided)(heads, choice, str(path))], "recognizing columns")
+    require_columns(parts, found.features)
+    single = all(str(schema.field(name).type) == "float" for name in found.features)
+    dtype, read = np.float32 if single else np.float64, delayed(_features)
+    blocks = [read(piece, schema, found.features, dtype, str(path)) for piece in pieces]
+    counts = np.array([piece.n_rows for piece in pieces])
+    array = from_parts(blocks, counts, len(found.features), dtype)
+    lacking = frozenset(name for name in found.labels if _may_lack_values(parts, name))
+    kept = _KeptColumns(found.row_names, tuple(found.labels), lacking)
+    values = delayed(_kept)
     return TableInParts(
-        Rows(dask.array.concatenate(blocks), None, str(path)),
+        Rows(array, None, str(path)),
         tuple(found.features),
-        [frames(piece, kept) for piece in pieces] if kept else None,
+        [values(piece, schema, kept) for piece in pieces] if kept.names else None,
         found.row_names,
         tuple(found.labels),
         tuple(found.notes),
     )
 
 
-def _pieces(path: Path) -> list[_Piece]:
-    """The files of a Parquet store, divided into groups of rows; only their ends are read."""
-    import pyarrow.parquet
-    from dask.utils import natural_sort_key
+def _schema(path: Path, parts: list[ParquetPart]) -> Any:
+    found = common_schema(parts)
+    if len(set(found.names)) < len(found.names):
+        repeated = next(name for name in found.names if found.names.count(name) > 1)
+        raise DataFileError(f"{path} has several columns {repeated!r}; give them different names")
+    return found
 
-    within = [path] if path.is_file() else path.rglob("*.parquet")
-    files = sorted(map(str, within), key=natural_sort_key)
+
+def _pieces(path: Path, parts: list[ParquetPart]) -> list[_Piece]:
+    """The files of a Parquet store, divided into groups of rows; only their ends are read."""
     pieces = []
-    for file in files:
-        about = pyarrow.parquet.ParquetFile(file)
-        kinds = {field.name: str(field.type) for field in about.schema_arrow}
+    for part in parts:
+        about = part.opened().metadata
+        counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
         groups: list[int] = []
-        for i in range(about.num_row_groups):
-            n_rows = sum(about.metadata.row_group(j).num_rows for j in groups)
-            if groups and n_rows + about.metadata.row_group(i).num_rows > _ROWS_OF_PIECE:
-                pieces.append(_Piece(os.path.abspath(file), tuple(groups), n_rows, kinds))
+        for i, count in enumerate(counts):
+            n_rows = sum(counts[j] for j in groups)
+            if groups and n_rows + count > _ROWS_OF_PIECE:
+                pieces.append(_Piece(part, tuple(groups), n_rows))
                 groups = []
             groups.append(i)
-        n_rows = sum(about.metadata.row_group(j).num_rows for j in groups)
-        pieces.append(_Piece(os.path.abspath(file), tuple(groups), n_rows, kinds))
+        pieces.append(_Piece(part, tuple(groups), sum(counts[j] for j in groups)))
     pieces = [piece for piece in pieces if piece.n_rows]
     if not pieces:
         raise DataFileError(f"{path} has no rows")
     return pieces
 
 
-def _read_piece(piece: _Piece, columns: list[str] | None, most: int | None = None) -> Any:
-    """An Arrow table; runs on a worker."""
-    import pyarrow.parquet
-
-    file = pyarrow.parquet.ParquetFile(piece.file)
-    table = file.read_row_groups(list(piece.groups), columns=columns, use_threads=False)
-    return table if most is None else table.slice(0, most)
+def _first(pieces: list[_Piece], count: int) -> list[_Piece]:
+    """The first pieces that have so many rows together."""
+    ends = np.cumsum([piece.n_rows for piece in pieces])
+    return pieces[: int(np.searchsorted(ends, count)) + 1]
 
 
-def _features(piece: _Piece, columns: list[str], dtype: Any) -> Array:
-    table = _read_piece(piece, columns)
-    return np.column_stack([np.asarray(table[name].to_numpy(), dtype) for name in columns])
+def _may_lack_values(parts: list[ParquetPart], name: str) -> bool:
+    """Whether values of a column may be missing, by what the ends of the files say."""
+    for part in parts:
+        if name in part.partition:
+            if part.partition[name] == MISSING_PARTITION:
+                return True
+            continue
+        about = part.opened().metadata
+        groups = [about.row_group(i) for i in range(about.num_row_groups)]
+        if not all(_is_complete(group, name) for group in groups):
+            return True
+    return False
 
 
-def _kept(piece: _Piece, columns: list[str]) -> Any:
-    return _read_piece(piece, columns).to_pandas()
+def _is_complete(group: Any, name: str) -> bool:
+    """Whether a group of rows is known to have all values of a column."""
+    columns = (group.column(j) for j in range(group.num_columns))
+    known = [each.statistics for each in columns if each.path_in_schema == name]
+    return bool(known and known[0] and known[0].has_null_count and known[0].null_count == 0)
 
 
-def _column(frame: Any, name: str) -> Array:
-    return plain_texts(frame[name].to_numpy()).astype(object)
+def _read_head(piece: _Piece, schema: Any) -> Any:
+    """The first rows of a piece; runs on a worker."""
+    return piece.part.read(schema, groups=piece.groups).slice(0, _HEAD)
 
 
-def _divided(head: Any, choice: ColumnChoice, file: str) -> DividedColumns:
+def _features(piece: _Piece, schema: Any, columns: list[str], dtype: Any, file: str) -> Array:
+    """The features of a piece; runs on a worker."""
+    table = piece.part.read(schema, columns, piece.groups)
+    return np.column_stack([numbers(n, table[n], file).astype(dtype) for n in columns])
+
+
+def _kept(piece: _Piece, schema: Any, kept: _KeptColumns) -> KeptValues:
+    """Row names and labels of a piece; runs on a worker."""
+    table = piece.part.read(schema, kept.names, piece.groups)
+    ids = None if kept.row_names is None else texts(table[kept.row_names])
+    labels = {name: label_values(table[name], name in kept.as_texts) for name in kept.labels}
+    return KeptValues(ids, labels)
+
+
+def _label(kept: KeptValues, *, name: str) -> Array:
+    return kept.labels[name].astype(object)
+
+
+def _ids(kept: KeptValues) -> Array:
+    assert kept.ids is not None  # the data have row names
+    return kept.ids.astype(object)
+
+
+def _divided(heads: list[Any], choice: ColumnChoice, file: str) -> DividedColumns:
     """Which columns are what, by the first rows; runs on a worker."""
-    return choice.divide(head, file)
+    import pyarrow
 
-
-def plain_texts(column: Array) -> Array:
-    """A column of objects as texts; missing ones are empty."""
-    if column.dtype.kind != "O":
-        return column
-    return np.array(["" if each is None or each != each else str(each) for each in column])
+    return choice.divide(pyarrow.concat_tables(heads).slice(0, _HEAD), file)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from manifoldry.distributed.scheduler import compute, delayed
-from manifoldry.io.columns import ColumnChoice, unique_names
-from manifoldry.io.parts import STORES, TableInParts, plain_texts, read_parts
+from manifoldry.io.columns import ColumnChoice
+from manifoldry.io.parts import STORES, KeptValues, TableInParts, read_parts
 from manifoldry.io.table import DataFileError, Table
 from manifoldry.io.write import write_table
 from manifoldry.util.typing import Array
@@ -18,7 +22,10 @@ from manifoldry.util.writing import folder_replaced_at_once
 
 PART_FORMATS = (*STORES, ".csv", ".tsv", ".npy")
 # Files of other formats are written by the client, which then holds all values.
-_MOST_ROWS_IN_ONE_FILE = 1_000_000
+_MOST_VALUES_IN_ONE_FILE = 10_000_000
+# Folders of files that stand for tasks which are writing, before and after one of them has failed.
+_RUNNING, _STOPPED = "running", "stopped"
+_SECONDS_TO_END = 30
 
 
 def write_parts(
@@ -53,12 +60,13 @@ def write_parts(
     return _write_file(path, array, names, table, verbose)
 
 
-def check_fits_in_file(path: Path, n: int) -> None:
-    """Raise DataFileError for a file of one piece that would have too many rows."""
-    if path.suffix.lower() not in STORES and n > _MOST_ROWS_IN_ONE_FILE:
+def check_fits_in_file(path: Path, n: int, columns: int) -> None:
+    """Raise DataFileError for a file of one piece that would have too many values."""
+    if path.suffix.lower() not in STORES and n * columns > _MOST_VALUES_IN_ONE_FILE:
         raise DataFileError(
-            f"{path} would have {n} rows, which this process would have to hold; name an output "
-            f"that workers write in parts, such as {path.with_suffix('.parquet')}"
+            f"{path} would have {n} rows of {columns} columns, which this process would have to "
+            f"hold (at most {_MOST_VALUES_IN_ONE_FILE} values); name an output that workers write "
+            f"in parts, such as {path.with_suffix('.parquet')}"
         )
 
 
@@ -69,7 +77,7 @@ def _write_zarr(path: Path, array: Any, verbose: bool) -> Any:
     size = max(max(array.chunks[0]), 1)  # a task writes whole chunks of the store
     array = array.rechunk({0: size, 1: -1})
     write = delayed(_write_chunk)
-    with folder_replaced_at_once(path) as folder:
+    with folder_replaced_at_once(path) as folder, _writes_ended(folder):
         zarr.create_array(
             str(folder), shape=array.shape, chunks=(size, array.shape[1]), dtype=array.dtype,
             overwrite=True,
@@ -85,8 +93,8 @@ def _write_chunk(folder: str, start: int, block: Array) -> None:
     """Write one chunk; runs on a worker."""
     import zarr
 
-    _check_shared(folder)
-    zarr.open_array(folder, mode="r+")[start : start + len(block)] = block
+    with _write_into(folder):
+        zarr.open_array(folder, mode="r+")[start : start + len(block)] = block
 
 
 def _write_parquet(
@@ -94,9 +102,9 @@ def _write_parquet(
 ) -> Any:
     blocks, kept = _blocks(array, table)
     digits, write = len(str(len(blocks))), delayed(_write_file_of_part)
-    with folder_replaced_at_once(path) as folder:
+    with folder_replaced_at_once(path) as folder, _writes_ended(folder):
         tasks = [
-            write(str(folder), f"part-{i:0{digits}}.parquet", block, names, part, _kinds(table))
+            write(str(folder), f"part-{i:0{digits}}.parquet", block, names, part)
             for i, (block, part) in enumerate(zip(blocks, kept, strict=True))
         ]
         compute(tasks, f"writing {path.name}", verbose=verbose)
@@ -112,57 +120,75 @@ def _blocks(array: Any, table: TableInParts | None) -> tuple[list[Any], list[Any
     return blocks, [None] * len(blocks) if kept is None else kept
 
 
-def _kinds(table: TableInParts | None) -> tuple[str | None, tuple[str, ...]]:
-    return (None, ()) if table is None else (table.row_names, table.labels)
-
-
-def _frame(
-    block: Array, names: list[str], kept: Any, kinds: tuple[str | None, tuple[str, ...]]
-) -> Any:
-    """A data frame of row names, values and labels."""
-    import pandas
-
-    row_names, labels = kinds
-    ids = {} if row_names is None else {"id": kept[row_names].astype(str).to_numpy()}
-    columns = [*ids.values(), *block.T, *(kept[name].to_numpy() for name in labels)]
-    unique = unique_names([*ids, *names, *labels])
-    return pandas.DataFrame(dict(zip(unique, columns, strict=True)))
+def _table(block: Array, names: list[str], kept: KeptValues | None) -> Table:
+    """Row names, values and labels, as in memory."""
+    if kept is None:
+        return Table(block, tuple(names))
+    return Table(block, tuple(names), kept.ids, kept.labels)
 
 
 def _write_file_of_part(
-    folder: str,
-    name: str,
-    block: Array,
-    names: list[str],
-    kept: Any,
-    kinds: tuple[str | None, tuple[str, ...]],
+    folder: str, name: str, block: Array, names: list[str], kept: KeptValues | None
 ) -> None:
     """Write one file of a Parquet store; runs on a worker."""
-    _check_shared(folder)
-    _frame(block, names, kept, kinds).to_parquet(Path(folder, name), index=False)
+    with _write_into(folder):
+        write_table(Path(folder, name), _table(block, names, kept))
 
 
-def _check_shared(folder: str) -> None:
-    if not os.path.isdir(folder):
+@contextmanager
+def _writes_ended(folder: Path) -> Iterator[None]:
+    """Context of tasks that write into a folder: if it raises, it waits for those that are running.
+
+    They would otherwise write while the folder is removed. Each has a file in a folder beside it,
+    so that it does not matter where they run.
+    """
+    running = folder.parent / _RUNNING
+    running.mkdir()
+    try:
+        yield
+    except BaseException:
+        running.rename(folder.parent / _STOPPED)  # no other task begins to write
+        until = time.monotonic() + _SECONDS_TO_END
+        while any((folder.parent / _STOPPED).iterdir()) and time.monotonic() < until:
+            time.sleep(0.05)
+        raise
+
+
+@contextmanager
+def _write_into(folder: str) -> Iterator[None]:
+    """Context of a task that writes; what it writes after the command has given up is removed."""
+    parts = Path(folder).parent
+    if not parts.is_dir():
         raise FileNotFoundError(
-            f"a worker does not see the folder {Path(folder).parent.parent}; name an output on a "
-            "file system that this machine and all workers share"
+            f"a worker does not see the folder {parts.parent}; name an output on a file system "
+            "that this machine and all workers share"
         )
+    name = uuid4().hex
+    (parts / _RUNNING / name).touch()  # fails once the folder is that of stopped tasks
+    try:
+        yield
+    finally:
+        if not any((parts / state).exists() for state in (_RUNNING, _STOPPED)):
+            shutil.rmtree(parts, ignore_errors=True)
+        for state in (_RUNNING, _STOPPED):
+            (parts / state / name).unlink(missing_ok=True)
 
 
 def _write_file(
     path: Path, array: Any, names: list[str], table: TableInParts | None, verbose: bool
 ) -> Array:
     """Write a file of one piece, which needs all values here."""
-    check_fits_in_file(path, int(array.shape[0]))
+    kept_columns = 0 if table is None else len(table.labels) + (table.row_names is not None)
+    check_fits_in_file(path, int(array.shape[0]), len(names) + kept_columns)
     blocks, kept = _blocks(array, table)
-    make = delayed(_frame)
-    tasks = [make(b, names, part, _kinds(table)) for b, part in zip(blocks, kept, strict=True)]
-    frames = compute(tasks, f"computing {path.name}", verbose=verbose)
-    columns = {name: np.concatenate([f[name].to_numpy() for f in frames]) for name in frames[0]}
-    row_names = _kinds(table)[0]
-    ids = None if row_names is None else columns.pop("id")
-    values = np.column_stack([columns.pop(name) for name in list(columns)[: len(names)]])
-    texts = {name: plain_texts(column) for name, column in columns.items()}
-    write_table(path, Table(values, tuple(names), ids, texts))
+    pieces = compute(
+        [delayed(_table)(block, names, part) for block, part in zip(blocks, kept, strict=True)],
+        f"computing {path.name}",
+        verbose=verbose,
+    )
+    first = pieces[0]
+    values = np.concatenate([piece.X for piece in pieces])
+    ids = None if first.ids is None else np.concatenate([piece.ids for piece in pieces])
+    labels = {name: np.concatenate([p.labels[name] for p in pieces]) for name in first.labels}
+    write_table(path, Table(values, tuple(names), ids, labels))
     return values

@@ -1,11 +1,11 @@
 """Labels of points: missing ones, categories of pandas, and the order of their names."""
 
-import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry.util.text import natural_order
 from manifoldry.util.typing import IntArray
 
 Mask = NDArray[np.bool_]
@@ -48,12 +48,7 @@ def sorted_names(known: Any) -> tuple[list[str], IntArray]:
 
 def _natural(label: Any) -> Any:
     """Sort key that puts "class 2" before "class 10"."""
-    if not isinstance(label, str):
-        return label
-    return [
-        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-        for part in re.split(r"(\d+)", label)
-    ]
+    return natural_order(label) if isinstance(label, str) else label
 
 
 def spread(known: Any, missing: Mask, fill: float) -> Any:

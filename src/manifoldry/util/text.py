@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 
 def printable(text: str) -> str:
     r"""The text with ``?`` for characters that are not printed, except ends of lines.
@@ -36,3 +39,15 @@ def error_text(error: Exception, hint: str = "") -> str:
     if isinstance(error, (ValueError, TypeError, ImportError, OSError)) and str(error):
         return str(error)
     return f"{type(error).__name__}: {error}{hint}"
+
+
+def natural_order(text: str) -> list[Any]:
+    """A key that sorts texts by the numbers in them.
+
+    Examples
+    --------
+    >>> sorted(["part.10", "part.9", "part"], key=natural_order)
+    ['part', 'part.9', 'part.10']
+    """
+    pieces = re.split(r"([0-9]+)", text)
+    return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)]

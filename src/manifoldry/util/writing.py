@@ -63,5 +63,8 @@ def folder_replaced_at_once(path: str | os.PathLike[str]) -> Iterator[Path]:
 @contextmanager
 def _temporary_folder(path: Path) -> Iterator[Path]:
     """A folder beside `path`, removed at the end; files in it have the usual permissions."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=path.stem, suffix=".part") as folder:
+    # What cannot be removed must not hide why the writing failed.
+    with tempfile.TemporaryDirectory(
+        dir=path.parent, prefix=path.stem, suffix=".part", ignore_cleanup_errors=True
+    ) as folder:
         yield Path(folder)
