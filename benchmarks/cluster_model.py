@@ -39,6 +39,7 @@ class Cluster:
     per_pair: float  # seconds of a thread to select neighbors, besides products, for each distance
     per_task: float  # seconds of the scheduler
     process: float = 2.5e8  # bytes of a worker that holds no data
+    scheduler_memory: float = 16 * 2**30
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,16 @@ class Stage:
         """Bytes of the client, for its graph and what it gathers."""
         return self.tasks * PER_TASK + self.gathered
 
+    def scheduler(self):
+        """Bytes of the scheduler: of each round it keeps the tasks, by which it repairs losses."""
+        return self.rounds * self.tasks * PER_TASK
+
     def strain(self, cluster):
         """Each limit, and the multiple of it that is needed."""
         return {
             "memory of workers": self.memory(cluster) / cluster.memory,
             "memory of the client": self.client() / cluster.client_memory,
+            "memory of the scheduler": self.scheduler() / cluster.scheduler_memory,
             "number of tasks": self.tasks / MOST_TASKS,
             "time of one thread": self.serial_pairs * self.per_pair(cluster) / MOST_SECONDS,
         }
@@ -299,6 +305,7 @@ def simulated(data, cluster):
                 "moved": stage.moved * stage.rounds,
                 "memory": stage.memory(cluster),
                 "client": stage.client(),
+                "scheduler": stage.scheduler(),
                 "beyond": {limit: ratio for limit, ratio in strain.items() if ratio > 1},
             })  # fmt: skip
     return rows
@@ -313,7 +320,7 @@ def largest(cluster, d, chunk_bytes=2**27, name="neighbor graph"):
     """The largest n up to 10¹¹ for which nothing is short, and what is short beyond."""
     fits = 0
     for exponent in np.arange(5, 11.01, 0.1):
-        n = int(10**exponent)
+        n = int(10 ** round(exponent, 1))
         data = Data(n, d, int(chunk_bytes / (4 * d)))
         strains = [stage.strain(cluster) for stage in FITS[name](data, cluster)]
         worst = {key: max(each[key] for each in strains) for key in strains[0]}
@@ -418,7 +425,7 @@ def main(arguments=None):
             f"{row['fit']:38} {row['stage']:34} {row['tasks']:10.2g} tasks {row['seconds']:9.0f} s "
             f"({row['busiest']}), {row['moved'] / 1e9:9.0f} GB moved, "
             f"{row['memory'] / 2**30:6.1f} GiB per worker, {row['client'] / 2**30:6.1f} GiB client"
-            + short
+            f", {row['scheduler'] / 2**30:6.1f} GiB scheduler" + short
         )
 
 

@@ -245,7 +245,8 @@ def overhead(work):
 
 def simulation_table(cluster):
     """Stages of fits to a billion rows."""
-    head = ["fit", "step", "tasks", "time", "busiest", "moved", "per worker", "client"]
+    head = ["fit", "step", "tasks", "time", "busiest", "moved", "per worker", "client",
+            "scheduler"]  # fmt: skip
     rows, last = [], None
     for each in cluster_model.simulated(SIMULATED, cluster):
         marks = {limit: f" **(× {ratio:.1f})**" for limit, ratio in each["beyond"].items()}
@@ -258,6 +259,7 @@ def simulation_table(cluster):
             f"{each['moved'] / 1e12:.2g} TB",
             f"{each['memory'] / 2**30:.0f} GiB" + marks.get("memory of workers", ""),
             f"{each['client'] / 2**30:.1f} GiB" + marks.get("memory of the client", ""),
+            f"{each['scheduler'] / 2**30:.1f} GiB" + marks.get("memory of the scheduler", ""),
         ])  # fmt: skip
         last = each["fit"]
     return markdown(head, rows)

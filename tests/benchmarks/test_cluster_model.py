@@ -57,10 +57,23 @@ def test_more_workers_are_not_slower_and_hold_less(name):
         assert many.seconds(larger) <= few.seconds(cluster) * 1.05
 
 
+def test_the_scheduler_keeps_the_tasks_of_all_rounds():
+    cluster, data = hundred_workers(CONSTANTS), Data(10**9, 512, 2**16)
+    few, many = (cluster_model.refinement(data, cluster, rounds=r)[0] for r in (10, 50))
+    assert many.scheduler() == 5 * few.scheduler() == many.rounds * many.tasks * 3000
+    assert many.client() == few.client()  # which has those of one round
+    for stages in (cluster_model.eigenpairs, cluster_model.isomap, cluster_model.refinement):
+        stage = stages(data, cluster)[0]
+        assert stage.scheduler() > 10 * stage.client()
+        assert stage.strain(cluster)["memory of the scheduler"] > 0.5
+
+
 def test_what_breaks_first_is_said():
     cluster = hundred_workers(CONSTANTS)
     small = replace(cluster, memory=2**30)
     assert cluster_model.largest(small, 512)[1] == "memory of workers"
+    busy = replace(cluster, scheduler_memory=2**30)
+    assert cluster_model.largest(busy, 512, name="PCA")[1] == "memory of the scheduler"
     slow = replace(cluster, per_task=1.0)
     stage = cluster_model.FITS["PCA"](Data(10**9, 512, 2**16), slow)[0]
     assert max(stage.times(slow), key=stage.times(slow).get) == "scheduler"

@@ -321,6 +321,18 @@ def test_refine_is_checked():
         pass
 
 
+def test_tasks_that_the_scheduler_keeps(client, X):
+    """As many as the page of costs has: (10 + s) P for each round, of P parts near s others."""
+    kept = []
+    for rounds in (2, 6):
+        with using_options(landmarks=150, refine=rounds):
+            model = TSNE(random_state=3).fit(da.from_array(X.astype(np.float32), chunks=(170, -1)))
+        kept.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+        del model
+    n_parts = 4
+    assert 0.5 < (kept[1] - kept[0]) / (4 * (10 + n_parts - 1) * n_parts) < 1.5
+
+
 def test_on_workers(client, X, refined):
     with using_options(landmarks=150, refine=3):
         model = TSNE(random_state=3).fit(da.from_array(X.astype(np.float32), chunks=(170, -1)))

@@ -20,9 +20,10 @@ class DistributedOptions:
         there are fewer. One worker has them in memory. By default 20 000, and fewer for methods
         that need more time or memory: 5000 for Isomap, SpectralEmbedding and ManifoldParzen, 4000
         for KernelPCA and ClassicalMDS, 2000 for ElasticEmbedding and UKR, 1000 for MVU and
-        FromDensity; a wrapper has at most the number of its estimator. If it is given, estimators
-        that would otherwise fit all rows are fitted to the landmarks, too. A perplexity or a
-        number of neighbors then counts landmarks.
+        FromDensity; a wrapper has at most the number of its estimator. Isomap of all rows keeps
+        20 000, and is fitted to 5000 only if there is no graph in parts, as with a radius. If
+        `landmarks` is given, estimators that would otherwise fit all rows are fitted to the
+        landmarks, too. A perplexity or a number of neighbors then counts landmarks.
     search : {"auto", "approximate", "exact"}, default="auto"
         How neighbors are found: in the cells of a partition that are near a row, or among all rows.
         ``"auto"`` compares all rows where that takes seconds.

@@ -11,7 +11,7 @@ The cost of a round with n rows, k neighbors and d coordinates is that of one ev
 parts on W workers, M nodes of the mesh and B pairs of rows and neighbors in other parts, it has
 
 - about 10·P tasks, and one for each part of whose rows another part has neighbors, for each of
-  these parts; the scheduler remembers those of all rounds,
+  these parts; the scheduler keeps those of all rounds, about 3 kB each, until the map is released,
 - 8·M·(1.1·P + W) + 8·d·B bytes of network volume,
 - up to 36·k·n/P + 8·n/P·(5·d + 2) + 16·M bytes of memory for each part, besides its data, and
   32·M·2^d once.

@@ -1,4 +1,9 @@
-"""Descent of points that are in parts, whose objective takes as long as all else together."""
+"""Descent of points that are in parts, whose objective takes as long as all else together.
+
+The positions after a round depend on those before it. So Dask's scheduler keeps the tasks of all
+rounds while the positions are in use, about 3 kB for each: it would run them again if a worker was
+lost. They are not cut off, since positions without tasks would be lost with their worker.
+"""
 
 from __future__ import annotations
 
