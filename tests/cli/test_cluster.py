@@ -5,21 +5,30 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from contextlib import nullcontext
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import manifoldry
 from manifoldry.cli import cluster, workers
+from manifoldry.cli.console import Console
 from manifoldry.cli.errors import UsageError
+from manifoldry.distributed.failures import explained
+from manifoldry.eigen.distributed import _REMEDY
 from manifoldry.io import read_table
+from manifoldry.neighbors.distributed_graph import DistributedGraph
+from manifoldry.spectral.distributed_eigenmaps import check_solver
+from manifoldry.util.hints import for_command
 
 pytest.importorskip("typer")
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array")
 pandas = pytest.importorskip("pandas")
@@ -186,6 +195,7 @@ def test_an_earlier_map_stays_if_a_later_one_fails(run, here, folder, monkeypatc
         (["d.zarr", "--workers", "2", "-o", "m.h5ad"], "choose .zarr, .parquet, .csv, .tsv, .npy"),
         (["d.zarr", "--workers", "2", "--set", "metric=precomputed"], "cannot be used with"),
         (["d.zarr", "--workers", "2", "--memory-limit", "lots"], "such as 2GiB"),
+        (["d.zarr", "--workers", "2", "--memory-limit", "0.25GB"], "pass 512MiB or more"),
         (["d.zarr", "--scheduler", "host"], "must be an address, such as tcp://"),
         (["d.zarr", "--scheduler", "tls://127.0.0.1:1"], "distributed.comm.tls.ca-file"),
     ],
@@ -226,6 +236,131 @@ def test_memory():
         workers.memory_of("5")
 
 
+@pytest.mark.parametrize("output", ["m.zarr", "m.parquet", "m.csv"])
+def test_rows_that_are_not_embedded_are_left_out(run, here, folder, output):
+    apart = X + np.where(np.arange(N) % 6 == 5, 1000, 0)[:, None]
+    frame = pandas.DataFrame(apart, columns=list("abcd"))
+    frame["kind"] = np.where(X[:, 0] > 0, "left", "right")
+    frame.to_parquet("apart.parquet", row_group_size=150)
+    fit = "embed", "apart.parquet", "-m", "laplacian-eigenmaps", "--set", "disconnected=largest"
+    out, err = run(*fit, "--workers", 1, "--no-scale", "-o", output, "--json")
+    Y = read_table(output, missing=True).X[:, :2]
+    np.testing.assert_array_equal(np.isnan(Y).all(axis=1), np.arange(N) % 6 == 5)
+    assert any(line.startswith("100 of 600 rows were not embedded: they are NaN") for line in err)
+    assert not [line for line in err if "using_options" in line or "not assessed" in line]
+    files = {"map": output, "model": "m.model", "picture": "m.png", "run": "m.run.toml"}
+    found = json.loads(out)
+    assert found["files"] == files
+    assert all(Path(file).exists() for file in files.values())
+    expected = manifoldry.assess(apart, Y, frame["kind"])
+    assert found["metrics"]["continuity"] == pytest.approx(float(expected.metrics["continuity"]))
+
+
+def test_a_picture_has_a_sample_without_missing_rows():
+    Y = X[:, :2].copy()
+    Y[::3] = np.nan
+    for each in (Y, da.from_array(Y, chunks=(70, 1))):
+        rows, drawn = cluster.drawn_rows(each, 0, 300)
+        np.testing.assert_array_equal(drawn, Y[rows])
+        assert np.isfinite(drawn).all()
+        assert 150 < len(drawn) < 250
+
+
+def test_samples_of_more_rows_than_one_sample(run, here, monkeypatch):
+    monkeypatch.setattr("manifoldry.metrics.distributed.SAMPLE", 100)
+    monkeypatch.setattr("manifoldry.metrics.distributed.POINTS", 80)
+    run(*EMBED, "d.parquet", "-o", "m.parquet", "--no-scale")
+    out, _ = run("assess", "d.parquet", "m.parquet", "--workers", 1, "--no-scale", "--json")
+    expected = manifoldry.assess(X, read_table("m.parquet").X)
+    for name, tolerance in (("continuity", 0.05), ("trustworthiness", 0.05)):
+        value = json.loads(out)["metrics"][name]
+        assert value != expected.metrics[name]
+        assert value == pytest.approx(float(expected.metrics[name]), abs=tolerance)
+
+
+@pytest.mark.parametrize("row_names", [[], ["--id", "name"]])
+def test_rows_of_a_map_in_another_order_are_refused(run, here, row_names):
+    run(*EMBED, "d.parquet", "-o", "m.parquet", "--no-scale")
+    frame = pandas.read_parquet("m.parquet")
+    frame.iloc[np.r_[:130, 131, 130, 132:N]].to_parquet("other.parquet")
+    assess = "assess", "d.parquet", "other.parquet", "--workers", 1, "--no-scale", *row_names
+    _, err = run(*assess, code=1)
+    assert "row 131 is 'row131' in other.parquet, but 'row130' in the data" in err[-1]
+    assert "pass --in-order" in err[-1]
+    _, err = run(*assess, "--in-order")
+    assert "rows of the map and of the data belong together by their order" in err
+    frame[:500].to_parquet("short.parquet")
+    _, err = run("assess", "d.parquet", "short.parquet", "--workers", 1, code=1)
+    assert "short.parquet has 500 rows, but the data have 600" in err[-1]
+
+
+def test_advice_can_be_followed_on_workers(run, here):
+    noise = np.random.default_rng(1).normal(size=(N, 2))
+    pandas.DataFrame(X[:, :2] + 3 * noise, columns=["u", "v"]).to_parquet("poor.parquet")
+    assess = "assess", "d.parquet", "poor.parquet"
+    for options, advised in (((), True), (("--workers", 1), False)):
+        out, _ = run(*assess, *options)
+        assert "of the points have a trustworthiness below" in out
+        assert ("points.csv" in out) is advised
+
+
+def test_landmarks_are_an_option_of_the_command():
+    with pytest.raises(ValueError, match="metric='cityblock' is not supported") as found:
+        DistributedGraph.build(da.from_array(X, chunks=(150, 4)), metric="cityblock")
+    text = for_command(str(found.value))
+    assert text.endswith("which are in memory, with another metric: --landmarks 20000")
+    with pytest.raises(ValueError, match="solves problems in memory") as found:
+        check_solver("arpack")
+    assert for_command(str(found.value)).endswith("or fit a sample: with --landmarks 20000")
+    text = for_command(f"not converged; {_REMEDY}")
+    assert (
+        text
+        == "not converged; fit to landmarks, which are solved in memory, with --landmarks 20000"
+    )
+    text = for_command(
+        str(
+            explained(
+                distributed.scheduler.KilledWorker("task", SimpleNamespace(address="tcp://h:1"), 3),
+                None,
+            )
+        )
+    )
+    assert "write the data in smaller chunks, or fit fewer landmarks: with --landmarks 5000" in text
+
+
+def test_no_workers(monkeypatch):
+    class Without:
+        def wait_for_workers(self, count, timeout):
+            raise TimeoutError
+
+    console = Console(quiet=True, as_json=False)
+    for address, text in ((None, "start fewer with --workers"), ("tcp://h:1", "worker tcp://h:1`")):
+        with pytest.raises(ConnectionError, match=text) as found:
+            workers._wait_for_workers(Without(), address, console)
+        assert "None" not in str(found.value)
+
+
+class Page(BaseHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["silent", "web"])
+def test_a_port_of_something_else(run, monkeypatch, kind):
+    monkeypatch.setattr(workers, "_SECONDS_TO_ANSWER", 1)
+    server = HTTPServer(("127.0.0.1", 0), Page)  # which listens, even if it does not answer
+    if kind == "web":
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    address, start = f"tcp://127.0.0.1:{server.server_port}", time.monotonic()
+    _, err = run("embed", "d.zarr", "--scheduler", address, code=1)
+    assert time.monotonic() - start < 10
+    assert len(err) == 1
+    assert f"no Dask scheduler answers at {address} (no answer after 1 s); start one" in err[0]
+    if kind == "web":
+        server.shutdown()
+    server.server_close()
+
+
 def test_workers_of_a_scheduler(run, in_memory):
     from distributed import LocalCluster
 
@@ -235,6 +370,9 @@ def test_workers_of_a_scheduler(run, in_memory):
         run(*EMBED[:3], "d.zarr", "--scheduler", address, "--no-picture", "--no-assess")
         assert tomllib.loads(Path("d-pca.run.toml").read_text())["scheduler"] == address
         assert len(running.workers) == 1  # it goes on
+        worker = running.workers[0].worker_address
+        _, err = run(*EMBED[:3], "d.zarr", "--scheduler", worker, code=1)
+        assert f"no Dask scheduler answers at {worker} (a Dask Worker does)" in err[-1]
     same_up_to_signs(read_table("d-pca.zarr").X, in_memory.embedding_)
 
 
@@ -269,11 +407,11 @@ def gone(group, seconds=10):
 
 
 def test_from_zarr_to_a_map_with_two_workers(folder, in_memory):
-    options = "--workers", "2", "--memory-limit", "1GiB", "-o", "m.zarr", "--no-picture"
+    options = "--workers", "2", "--memory-limit", "512MiB", "-o", "m.zarr", "--no-picture"
     process = start("embed", "d.zarr", "-m", "pca", *options)
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
-    assert err.startswith("2 workers of one thread and at most 1 GiB each\n")
+    assert err.startswith("2 workers of one thread and at most 0.5 GiB each\n")
     assert len(err.splitlines()) == 2  # and what was fitted
     assert out.startswith("Embedding of 600 points")
     assert gone(process.pid)
