@@ -339,8 +339,11 @@ def test_nan_is_found_in_its_chunk(roll, wrong):
 
 def test_what_cannot_be_assessed(roll):
     X, Y = chunked(*roll[:2])
-    with pytest.raises(TypeError, match="embedding is a Dask Array, which would be gathered"):
-        assess(roll[0], Y)
+    for embedding in (Y, PCA(2).fit(X)):
+        with pytest.raises(
+            TypeError, match=r"embedding is a Dask .*, but X is in memory; pass X as a"
+        ):
+            assess(roll[0], embedding)
     with pytest.raises(ValueError, match="needs a matrix in memory"):
         assess(X, Y, metric="precomputed")
     with pytest.raises(ValueError, match="sample=3 must be at least 20"):
@@ -356,7 +359,7 @@ def test_other_functions_do_not_gather_collections(roll):
     from manifoldry.metrics import stability
     from manifoldry.plotting import plot_embedding
 
-    gathered = "is a Dask Array, which would be gathered in memory; pass a sample"
+    gathered = "is a Dask Array, which would be gathered in memory; pass a random sample"
     for call in (
         lambda: trustworthiness(X, roll[1]),
         lambda: neighbor_preservation(roll[0], Y),

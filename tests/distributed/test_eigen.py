@@ -19,6 +19,7 @@ from manifoldry.eigen.distributed_preconditioner import SparseInverse, TwoLevel
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors import NeighborGraph
+from manifoldry.util.progress import listening
 
 
 def sorted_along(values, *edges):
@@ -267,6 +268,16 @@ def test_too_few_iterations():
         spectrum = solver.solve(posed(L, root, [0, 500, 1000]), 4, np.random.default_rng(0))
     assert not spectrum.converged
     assert "not accepted" in spectrum.summary()
+
+
+def test_progress_is_at_its_end():
+    L, root = roll(300)
+    shown = []
+    with listening(lambda fraction, text: shown.append((fraction, text))):
+        problem = posed(L, root, [0, 150, 300])
+        spectrum = DistributedLobpcg().solve(problem, 2, np.random.default_rng(0))
+    assert shown[-1] == (1.0, f"eigenvectors: {spectrum.n_iter} iterations")
+    assert spectrum.n_iter == len(shown) - 1
 
 
 def test_blocks_with_full_factors_are_divided():

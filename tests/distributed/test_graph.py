@@ -274,8 +274,13 @@ def test_no_features():
 
 
 def test_one_row():
-    with pytest.raises(ValueError, match="n_samples=1; pass at least 2"):
+    with pytest.raises(ValueError, match=r"Found array with 1 sample\(s\) .* minimum of 2"):
         DistributedGraph.build(chunked(cloud(1, 2)))
+
+
+def test_arrays_in_memory_are_for_the_other_class():
+    with pytest.raises(TypeError, match=r"of type ndarray; .* NeighborGraph.build takes arrays in"):
+        DistributedGraph.build(cloud(30, 2))
 
 
 def test_graph_of_a_collection_or_a_store(tmp_path):
@@ -438,12 +443,15 @@ def test_zarr_is_replaced_only_by_a_complete_graph(built, tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(distributed_store, "_write_part", fails)
         with pytest.raises(OSError, match="no space left"):
-            graph.to_zarr(path)
+            graph.to_zarr(path, overwrite=True)
         with pytest.raises(OSError, match="no space left"):
             graph.to_zarr(tmp_path / "other.zarr")
     assert os.listdir(tmp_path) == ["graph.zarr"]
     assert sorted(path.rglob("*")) == before
-    graph.to_zarr(path, points=False)
+    with pytest.raises(FileExistsError, match="has a neighbor graph; pass overwrite=True"):
+        graph.to_zarr(path, points=False)
+    assert sorted(path.rglob("*")) == before
+    graph.to_zarr(path, points=False, overwrite=True)
     assert not (path / "points").exists()
 
 
@@ -497,7 +505,7 @@ def test_zarr_with_other_arrays(built, tmp_path):
         ("distances", None, "not finite and positive"),
         ("rows", None, "not between 0 and 399"),
     ]:
-        graph.to_zarr(path)
+        graph.to_zarr(path, overwrite=True)
         group = zarr.open_group(str(path / kind), mode="r+")
         if values is None:
             values = group["0"][...]

@@ -3,6 +3,8 @@
 import copy
 import pathlib
 import pickle
+import subprocess
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -109,13 +111,13 @@ def test_single_precision(X):
 
 
 WRONG = {
-    "one dimension": (lambda: da.ones(30), ValueError, "X has 1 dimensions"),
+    "one dimension": (lambda: da.ones(30), ValueError, r"X has 1 dimension; .* X\[:, None\]"),
     "three dimensions": (lambda: da.ones((3, 3, 3)), ValueError, "X has 3 dimensions"),
     "complex": (lambda: da.ones((30, 3), dtype=complex), TypeError, "dtype complex128"),
     "objects": (
         lambda: da.from_array(np.ones((30, 3), object), chunks=(10, 3)),
         TypeError,
-        "dtype object",
+        r"dtype object, .*; pass X\.astype\(float\)",
     ),
     "dates": (lambda: da.zeros((30, 3), dtype="M8[s]"), TypeError, "dtype datetime64"),
     "no rows": (lambda: da.ones((0, 3)), ValueError, r"Found array with 0 sample\(s\)"),
@@ -388,6 +390,59 @@ def test_stores_that_cannot_be_read(stores):
         PCA(2).fit(stores / "missing.parquet")
 
 
+@pytest.mark.parametrize("name", ["broken.zarr", "broken.parquet"])
+def test_broken_stores(name, tmp_path):
+    (tmp_path / name).write_text("not a store")
+    empty = "empty" + pathlib.Path(name).suffix
+    (tmp_path / empty).mkdir()
+    for each in (name, empty):
+        with pytest.raises(
+            ValueError, match=rf"{each} cannot be opened as a .*; write it again"
+        ) as e:
+            PCA(2).fit(tmp_path / each)
+        assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "module", "text"),
+    [
+        ("rows.zarr", "dask", "needs Dask, which is not installed; pip install"),
+        ("rows.zarr", "zarr", "needs Zarr, which is not installed; pip install"),
+        ("rows.parquet", "dask", "needs Dask, which is not installed; pip install"),
+    ],
+)
+def test_what_is_not_installed(path, module, text, stores):
+    code = f"""
+import sys
+class Missing:
+    def find_spec(self, name, *rest):
+        if name == {module!r}:
+            raise ModuleNotFoundError("no", name=name)
+sys.meta_path.insert(0, Missing())
+from manifoldry import PCA
+try:
+    PCA(2).fit({path!r})
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=stores, capture_output=True, text=True)
+    assert text in done.stdout
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_too_few_rows_are_known_before_tasks(n):
+    def unread(block):
+        raise AssertionError("a task has run")
+
+    data = da.ones((n, 3)).map_blocks(unread, meta=np.empty((0, 0)))
+    for model in (PCA(2), Isomap()):
+        name = type(model).__name__
+        with pytest.raises(
+            ValueError, match=rf"{n} sample\(s\) .* minimum of 2 is required by {name}"
+        ):
+            model.fit(data)
+
+
 def test_relative_paths_are_those_of_the_call(stores, monkeypatch, expected):
     monkeypatch.chdir(stores)
     models = [PCA(2).fit(name) for name in ("rows.zarr", "rows.parquet")]
@@ -469,8 +524,9 @@ def test_unknown_codecs(metadata, unknown):
 @pytest.mark.parametrize("path", ["rows.csv", "rows", "zarr", ""])
 def test_other_texts_are_no_paths(path):
     assert not is_collection(path)
-    with pytest.raises(ValueError, match="could not convert string to float"):
-        PCA(2).fit(path)
+    for given in (path, pathlib.Path(path)):
+        with pytest.raises(ValueError, match=r"end in \.zarr or \.parquet .*io\.read_table\('"):
+            PCA(2).fit(given)
 
 
 def test_counts_and_starts():

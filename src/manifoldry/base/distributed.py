@@ -30,6 +30,7 @@ from manifoldry.distributed.scheduler import broadcast, compute, delayed, tasks_
 from manifoldry.exceptions import NoveltyWarning, ignoring, recording, warn
 from manifoldry.neighbors.distributed_graph import DistributedGraph
 from manifoldry.util.checks import as_generator
+from manifoldry.util.lazy import random_sample_of
 from manifoldry.util.named_rows import named_rows, rows_for
 from manifoldry.util.refit import replacing_fit
 from manifoldry.util.typing import Array, IntArray
@@ -67,12 +68,13 @@ def fit_collection(estimator: Any, X: Any) -> Any:
 
     All that is computed is set at the end, so an earlier fit is kept if this one fails.
     """
-    _check_can_fit(estimator)
+    _check_can_fit(estimator, X)
     fit_refined = _fit_with_refinement(estimator) if current_options().refine else None
     with tasks_of_fit():
         if isinstance(X, DistributedGraph):
             return _set_fitted(estimator, X.names, _fit_to_graph(estimator, X))
         rows = Rows.read(X)
+        rows.check_not_fewer(2, f" by {type(estimator).__name__}")
         fit_all = getattr(estimator, "_fit_all_rows", None)
         if fit_refined is not None:
             found = fit_refined(rows)
@@ -100,13 +102,13 @@ def _fit_to_graph(estimator: Any, graph: DistributedGraph) -> DistributedFit:
     return found
 
 
-def _check_can_fit(estimator: Any) -> None:
+def _check_can_fit(estimator: Any, X: Any) -> None:
     """Raise an error if a sample of rows, or a part of them, is no input of the estimator."""
     name = type(estimator).__name__
     if not (hasattr(estimator, "transform") or hasattr(estimator, "score_samples")):
         raise TypeError(
-            f"{name}.fit takes data in memory, not a Dask collection; pass a sample, such as "
-            "X[:1000].compute()"
+            f"{name}.fit takes data in memory, not a Dask collection; pass a random sample, such "
+            f"as {random_sample_of(X)}"
         )
     if get_tags(estimator).input_tags.pairwise:
         raise TypeError(
@@ -237,8 +239,8 @@ def map_collection(estimator: Any, method: str, X: Any, **options: Any) -> Any:
         )
     if method not in _BY_ROWS:
         raise TypeError(
-            f"{name}.{method} takes data in memory, not a Dask collection; pass a sample, such as "
-            "X[:1000].compute()"
+            f"{name}.{method} takes data in memory, not a Dask collection; pass a random sample, "
+            f"such as {random_sample_of(X)}"
         )
     other = set(options) - {"return_distance"}
     if other:

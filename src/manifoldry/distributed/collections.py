@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -21,7 +22,6 @@ _CODECS = {
 }
 # Where metadata name codecs; those of shards have codecs of their own.
 _WITH_CODECS = ("filters", "compressor", "codecs", "index_codecs", "configuration")
-_NEEDS = "; install the extra: pip install 'manifoldry[dask]'"
 
 
 class Collection(NamedTuple):
@@ -49,13 +49,15 @@ def as_collection(X: Any) -> Collection:
         names = _checked_names(X)
         X = _with_one_type(X).to_dask_array()
     if not isinstance(X, dask.array.Array):
-        raise TypeError(f"X is a Dask {type(X).__name__}; pass a Dask array or data frame")
+        kind = f"a Dask {type(X).__name__}" if is_lazy(X) else f"of type {type(X).__name__}"
+        raise TypeError(f"X is {kind}; pass a Dask array or data frame")
     if X.ndim != 2:
-        raise ValueError(
-            f"X has {X.ndim} dimensions; pass an array of shape (n_samples, n_features)"
-        )
+        count = "1 dimension" if X.ndim == 1 else f"{X.ndim} dimensions"
+        hint = ", such as X[:, None] for one feature" if X.ndim == 1 else ""
+        raise ValueError(f"X has {count}; pass an array of shape (n_samples, n_features){hint}")
     if X.dtype.kind not in "fiub":
-        raise TypeError(f"X has dtype {X.dtype}, which is not of real numbers; convert it first")
+        remedy = "X.astype(float) if its entries are numbers" if X.dtype == object else "numbers"
+        raise TypeError(f"X has dtype {X.dtype}, which is not of real numbers; pass {remedy}")
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     return Collection(X, names)
@@ -123,22 +125,41 @@ def _opened(path: str) -> Any:
     if not Path(path).exists():
         raise FileNotFoundError(f"{path} does not exist; pass a Zarr or Parquet store")
     try:
-        if path.endswith(".zarr"):
-            return _opened_zarr(path)
-        import dask.dataframe
-
-        return dask.dataframe.read_parquet(path)
+        return _opened_zarr(path) if path.endswith(".zarr") else _opened_parquet(path)
     except ImportError as error:
-        raise ImportError(
-            f"{path} is read by Dask, which is incomplete ({error}){_NEEDS}"
-        ) from None
+        missing = {"dask": "Dask", "zarr": "Zarr"}.get(error.name or "")
+        why = f"{missing}, which is not installed" if missing else f"a complete Dask ({error})"
+        raise ImportError(f"{path} needs {why}; pip install 'manifoldry[dask]'") from None
+
+
+def _opened_parquet(path: str) -> Any:
+    import dask.dataframe
+
+    with _explained_path(path, "a Parquet file, or a folder of them"):
+        return dask.dataframe.read_parquet(path)
+
+
+@contextmanager
+def _explained_path(path: str, what: str) -> Iterator[None]:
+    """Context of opening a store: errors name its path in one line."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:  # of several libraries
+        said = str(error).rpartition("Original Message:")[2].strip().partition("\n")[0]
+        raise ValueError(
+            f"{path} cannot be opened as {what} ({type(error).__name__}: {said}); write it again, "
+            "or pass another path"
+        ) from error
 
 
 def _opened_zarr(path: str) -> Any:
     import dask.array
     import zarr
 
-    store = zarr.open(path, mode="r")
+    with _explained_path(path, "a Zarr array"):
+        store = zarr.open(path, mode="r")
     if isinstance(store, zarr.Group):
         arrays = sorted(name for name, _ in store.arrays())
         which = f"the arrays {', '.join(arrays)}" if arrays else "no array at its top"

@@ -96,6 +96,22 @@ class Rows:
         """Data type of results: float32 for float32 data, else float64."""
         return np.float32 if self.array.dtype == np.float32 else np.float64
 
+    def check_not_fewer(self, least: int, context: str = "") -> None:
+        """Raise ValueError, with scikit-learn's words, if there are fewer rows.
+
+        Parameters
+        ----------
+        least : int
+            The number of rows that are needed.
+        context : str, default=""
+            What needs them, such as ``" by PCA"``.
+        """
+        if self.n_samples < least:
+            raise ValueError(
+                f"Found array with {self.n_samples} sample(s) (shape={self.array.shape}) while a "
+                f"minimum of {least} is required{context}."
+            )
+
     @property
     def blocks(self) -> list[Any]:
         """Delayed blocks, which are checked when they are read."""

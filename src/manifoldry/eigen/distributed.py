@@ -57,7 +57,7 @@ from manifoldry.eigen.spectrum import (
     cluster_width,
 )
 from manifoldry.exceptions import ConvergenceWarning, warn
-from manifoldry.util.progress import progress
+from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.typing import Array, IntArray
 
 _REMEDY = (
@@ -300,22 +300,27 @@ class DistributedLobpcg:
         """Blocks after all iterations, and the number of these."""
         values: Array = np.empty(0)
         excesses, active = [], None
-        total = self.max_iter + 1
-        for n_iter in progress(range(total), total, "eigenvectors", verbose):
-            blocks, W, AW, gram = _expanded(problem.matrix, blocks, W)
-            if n_iter:
-                first, residuals = values[: k + 1], gram.residuals
-                if converged(problem.norm, first, residuals[: k + 1]):
-                    break
-                excesses.append(float((residuals[:k] / _gaps(values, problem.norm)[:k]).max()))
-                if _stagnates(excesses, self.patience):
-                    break
-                active = _active(values, residuals, problem.norm)
-            step = RitzStep.of(gram, b, active if active is not None and len(values) == b else None)
-            values = step.values
-            advance = delayed(Block.advanced)
-            blocks = [advance(*each, step) for each in zip(blocks, W, AW, strict=True)]
-            W = inverse.applied(blocks)
+        with ProgressReporter("eigenvectors", verbose) as reporter:
+            for n_iter in range(self.max_iter + 1):
+                blocks, W, AW, gram = _expanded(problem.matrix, blocks, W)
+                if n_iter:
+                    first, residuals = values[: k + 1], gram.residuals
+                    if converged(problem.norm, first, residuals[: k + 1]):
+                        break
+                    gaps = _gaps(values, problem.norm)
+                    excesses.append(float((residuals[:k] / gaps[:k]).max()))
+                    if _stagnates(excesses, self.patience):
+                        break
+                    active = _active(values, residuals, problem.norm)
+                rotated = active is not None and len(values) == b
+                step = RitzStep.of(gram, b, active if rotated else None)
+                values = step.values
+                advance = delayed(Block.advanced)
+                blocks = [advance(*each, step) for each in zip(blocks, W, AW, strict=True)]
+                W = inverse.applied(blocks)
+                # Most iterations end long before the largest number of them.
+                reporter.show(np.nan, f"iteration {n_iter + 1}")
+            reporter.show(1.0, f"{n_iter} iterations", last=True)
         return blocks, n_iter
 
 

@@ -41,6 +41,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.array_like import labels_of
 from manifoldry.util.cached import cached_property
 from manifoldry.util.estimate import FRACTION, Estimate
+from manifoldry.util.lazy import is_lazy
 from manifoldry.util.typing import Array, IntArray, RandomState
 
 _SAME = 1e-4  # relative difference of embeddings that are equal but for single precision
@@ -381,6 +382,11 @@ def assess(
             X, embedding, labels, n_neighbors=n_neighbors, metric=metric, sample=sample,
             random_state=random_state, X_new=X_new,
         )  # fmt: skip
+    if is_lazy(getattr(embedding, "embedding_", embedding)):
+        raise TypeError(
+            "the embedding is a Dask collection, but X is in memory; pass X as a Dask array, such "
+            "as dask.array.from_array(X), or the embedding in memory: embedding.compute()"
+        )
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     model = last_step(embedding)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)

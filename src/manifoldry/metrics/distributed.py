@@ -37,7 +37,7 @@ from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.spectral.pca import PCA
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import FRACTION, Estimate
-from manifoldry.util.lazy import is_lazy
+from manifoldry.util.lazy import is_lazy, random_sample_of
 from manifoldry.util.typing import Array, IntArray, RandomState
 
 # Rows of a sample, which one core assesses in seconds, and rows that are compared with all others.
@@ -119,7 +119,10 @@ def _check_arguments(metric: Any, X_new: Any) -> None:
             "from which the distances were computed"
         )
     if is_collection(X_new):
-        raise TypeError("X_new is a Dask collection; pass a sample, such as X_new[:1000].compute()")
+        raise TypeError(
+            "X_new is a Dask collection; pass a random sample, such as "
+            f"{random_sample_of(X_new, 'X_new')}"
+        )
 
 
 class _Labels(NamedTuple):

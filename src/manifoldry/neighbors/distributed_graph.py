@@ -31,6 +31,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.distributed.blocks import columns
+from manifoldry.distributed.collections import is_collection
 from manifoldry.distributed.exchange import Exchange
 from manifoldry.distributed.order import RowOrder
 from manifoldry.distributed.rows import Rows
@@ -165,10 +166,14 @@ class DistributedGraph:
                 "'cosine'; fit landmarks, which are in memory, with another metric: "
                 "manifoldry.distributed.using_options(landmarks=20_000)"
             )
+        if not (isinstance(X, Rows) or is_collection(X)):
+            raise TypeError(
+                f"X is of type {type(X).__name__}; DistributedGraph.build takes Dask collections "
+                "and paths of .zarr and .parquet stores. NeighborGraph.build takes arrays in memory"
+            )
         rows = X if isinstance(X, Rows) else Rows.read(X)
         n, d = rows.n_samples, rows.n_features
-        if n < 2:
-            raise ValueError(f"X has n_samples={n}; pass at least 2 rows")
+        rows.check_not_fewer(2)
         if d == 0:  # the message of scikit-learn
             raise ValueError(
                 f"Found array with 0 feature(s) (shape={(n, d)}) while a minimum of 1 is required."
@@ -196,7 +201,7 @@ class DistributedGraph:
         indices : dask.array.Array of shape (n_samples, n_neighbors)
             The rows that are neighbors, nearest first.
         distances : dask.array.Array of shape (n_samples, n_neighbors)
-            Their distances.
+            Their distances; float64 for all data, as in memory.
         """
         k = self.n_neighbors
         exchange, local = Exchange.of(
@@ -211,12 +216,17 @@ class DistributedGraph:
         )
 
     def to_zarr(
-        self, path: str | os.PathLike[str], *, points: bool = True, verbose: bool = False
+        self,
+        path: str | os.PathLike[str],
+        *,
+        points: bool = True,
+        overwrite: bool = False,
+        verbose: bool = False,
     ) -> None:
         """Write the graph to a Zarr store, part by part, from the workers.
 
         All workers have to see the folder under the same path. The store has its name only when
-        it is complete; a store of this name that exists is replaced then.
+        it is complete. Until then, a graph that it replaces stays as it was.
 
         Parameters
         ----------
@@ -225,12 +235,14 @@ class DistributedGraph:
         points : bool, default=True
             Whether the data are written, too, in the order of the graph. Without them the graph is
             smaller, but estimators cannot be fitted to it.
+        overwrite : bool, default=False
+            Whether a graph of this name is replaced; otherwise it is an error if there is one.
         verbose : bool, default=False
             Whether progress is shown.
         """
         from manifoldry.neighbors.distributed_store import write_graph
 
-        write_graph(self, path, points=points, verbose=verbose)
+        write_graph(self, path, points=points, overwrite=overwrite, verbose=verbose)
 
     @classmethod
     def from_zarr(cls, path: str | os.PathLike[str]) -> DistributedGraph:

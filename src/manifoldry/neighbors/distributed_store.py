@@ -64,12 +64,17 @@ def write_graph(
     path: str | os.PathLike[str],
     *,
     points: bool = True,
+    overwrite: bool = False,
     verbose: bool = False,
 ) -> None:
     """Write a graph; see `DistributedGraph.to_zarr`."""
     path = Path(path_on_all_machines(path))
     if path.exists():
         _attributes(path)  # another folder is not replaced
+        if not overwrite:
+            raise FileExistsError(
+                f"{path} has a neighbor graph; pass overwrite=True to replace it, or another path"
+            )
     kinds = (*_KINDS, "points") if points else _KINDS
     if points and not graph.points:
         raise ValueError("the graph was read without its points; pass points=False")

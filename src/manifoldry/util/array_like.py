@@ -5,13 +5,14 @@ an array this takes minutes and ends in an unrelated error, so everything that a
 array is checked here first.
 """
 
+import os
 from array import array
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from manifoldry.util.lazy import is_lazy
+from manifoldry.util.lazy import is_lazy, random_sample_of
 
 # Arrays and sequences, and single values, for which other checks have their own messages.
 _PLAIN = (np.ndarray, list, tuple, range, array, memoryview, str, bytes, type(None))
@@ -45,8 +46,8 @@ def array_like(values: Any, name: str = "X") -> Any:
     if is_lazy(values):
         raise TypeError(
             f"{name} is a Dask {type(values).__name__}, which would be gathered in memory; pass a "
-            f"sample of its rows, such as {name}[:1000].compute(), or use manifoldry.assess and "
-            "estimate_dimension, which draw samples themselves"
+            f"random sample of rows, such as {random_sample_of(values, name)}; take the same rows "
+            "of all arguments"
         )
     if is_annotated(values):
         return array_like(_main_matrix(values, name), f"{name}.X")
@@ -179,6 +180,23 @@ def _check_same_order(labels: Any, source: Any, name: str) -> None:
         raise ValueError(
             f"the index of {name} has the entries of that of the data in another order; pass "
             f"{name}.loc[X.index], or {name}.to_numpy() if the rows correspond"
+        )
+
+
+def check_not_path(values: Any, name: str = "X") -> None:
+    """Raise ValueError for a path, or another text: only stores of Dask are opened.
+
+    Examples
+    --------
+    >>> check_not_path("data.csv")
+    Traceback (most recent call last):
+    ValueError: X is the text 'data.csv'; only paths that end in .zarr or .parquet are opened. ...
+    """
+    if isinstance(values, str | os.PathLike):
+        path = os.fspath(values)
+        raise ValueError(
+            f"{name} is the text {path!r}; only paths that end in .zarr or .parquet are opened. "
+            f"Read another file before: manifoldry.io.read_table({path!r}).X"
         )
 
 

@@ -23,3 +23,20 @@ def is_lazy(X: Any) -> bool:
         return False
     # Dask's own collections always have a graph, which is expensive to build for data frames.
     return kind.__module__.partition(".")[0] == "dask" or X.__dask_graph__() is not None
+
+
+def random_sample_of(X: Any, name: str = "X") -> str:
+    """Return code that gathers a random sample of the rows of a collection, for error messages.
+
+    The first rows are no such sample: data are often sorted.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> print(random_sample_of(da.ones((9, 2)), "Y"))
+    Y[rows].compute() with rows = numpy.sort(numpy.random.default_rng(0).choice(len(Y), 5000, ...))
+    """
+    if type(X).__name__ in ("DataFrame", "Series"):
+        return f"{name}.sample(frac=0.01).compute()"
+    drawn = f"numpy.random.default_rng(0).choice(len({name}), 5000, replace=False)"
+    return f"{name}[rows].compute() with rows = numpy.sort({drawn})"

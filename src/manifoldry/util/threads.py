@@ -149,6 +149,7 @@ def one_blas_thread() -> Iterator[None]:
     global _N_USERS
     with _LOCK:
         if _N_USERS == 0:
+            _take_control()
             _LIMIT.enter_context(_controller().limit(limits=1, user_api="blas"))
         _N_USERS += 1
     try:
@@ -157,7 +158,19 @@ def one_blas_thread() -> Iterator[None]:
         with _LOCK:
             _N_USERS -= 1
             if _N_USERS == 0:
+                _take_control()
                 _LIMIT.close()
+
+
+def _take_control() -> None:
+    """Let this thread set the limit of BLAS, even if another thread has set it before.
+
+    Since version 3.7, threadpoolctl ignores all threads but the first one that sets a limit of
+    OpenBLAS, until that thread removes it. Ours is removed by the last of several threads.
+    """
+    for kind in {type(library) for library in _controller().lib_controllers}:
+        if hasattr(kind, "clear_controlling_thread"):
+            kind.clear_controlling_thread(force=True)
 
 
 @contextmanager
@@ -176,6 +189,8 @@ def one_openmp_thread() -> Iterator[None]:
 def _after_fork() -> None:
     """Remove the limit in a forked process, which has none of the threads that set it."""
     global _N_USERS
+    if _N_USERS:
+        _take_control()
     _N_USERS = 0
     _LIMIT.close()
 

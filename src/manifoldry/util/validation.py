@@ -12,6 +12,7 @@ from manifoldry.util.array_like import (
     Fetched,
     annotated_of,
     array_like,
+    check_not_path,
     check_not_stacked,
     check_not_times,
     is_annotated,
@@ -108,7 +109,8 @@ def _float_types(X: Any) -> Any:
 
 
 def numeric(X: Any, name: str) -> Any:
-    """Return an array-like, of an AnnData its array; refuse stacks, masked entries and times."""
+    """Return an array-like, of an AnnData its array; refuse paths, stacks, masks and times."""
+    check_not_path(X, name)
     X = array_like(X, name)
     check_not_stacked(X, name)
     check_not_masked(X)
