@@ -4,7 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import pairwise
@@ -33,10 +33,10 @@ class ForkSafeLock:
         self._lock.release()
 
 
-# Number of active one_blas_thread contexts, and the limit to undo when the last one exits.
+# Number of active one_blas_thread contexts, and the threads to return when the last one exits.
 _LOCK = ForkSafeLock()
 _N_USERS = 0
-_LIMIT = ExitStack()
+_BEFORE: list[int] = []
 
 
 # The thread pools of each thread.
@@ -149,8 +149,8 @@ def one_blas_thread() -> Iterator[None]:
     global _N_USERS
     with _LOCK:
         if _N_USERS == 0:
-            _take_control()
-            _LIMIT.enter_context(_controller().limit(limits=1, user_api="blas"))
+            _BEFORE[:] = [library.num_threads for library in _blas()]
+            _set_blas_threads([1] * len(_BEFORE))
         _N_USERS += 1
     try:
         yield
@@ -158,19 +158,24 @@ def one_blas_thread() -> Iterator[None]:
         with _LOCK:
             _N_USERS -= 1
             if _N_USERS == 0:
-                _take_control()
-                _LIMIT.close()
+                _set_blas_threads(_BEFORE)
 
 
-def _take_control() -> None:
-    """Let this thread set the limit of BLAS, even if another thread has set it before.
+def _set_blas_threads(counts: list[int]) -> None:
+    """Set the number of threads of each BLAS library, whichever thread has set it before.
 
-    Since version 3.7, threadpoolctl ignores all threads but the first one that sets a limit of
-    OpenBLAS, until that thread removes it. Ours is removed by the last of several threads.
+    Since version 3.7, threadpoolctl lets only one thread set that of OpenBLAS, until it leaves the
+    context in which it did. Here the first thread sets it, and the last one returns it.
     """
-    for kind in {type(library) for library in _controller().lib_controllers}:
-        if hasattr(kind, "clear_controlling_thread"):
-            kind.clear_controlling_thread(force=True)
+    for library, count in zip(_blas(), counts, strict=True):
+        release = getattr(library, "clear_controlling_thread", _nothing)
+        release(force=True)
+        library.set_num_threads(count)
+        release(force=True)
+
+
+def _nothing(**_: Any) -> None:
+    """What threadpoolctl before 3.7 needs."""
 
 
 @contextmanager
@@ -190,9 +195,8 @@ def _after_fork() -> None:
     """Remove the limit in a forked process, which has none of the threads that set it."""
     global _N_USERS
     if _N_USERS:
-        _take_control()
+        _set_blas_threads(_BEFORE)
     _N_USERS = 0
-    _LIMIT.close()
 
 
 if hasattr(os, "register_at_fork"):
@@ -200,7 +204,9 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
-def _controller() -> Any:
+def _blas() -> list[Any]:
+    """The BLAS libraries of this process."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    libraries = ThreadpoolController().lib_controllers
+    return [library for library in libraries if library.user_api == "blas"]
