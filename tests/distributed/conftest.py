@@ -1,9 +1,9 @@
-"""Real worker processes, started once for all tests that need them."""
+"""Real worker processes, started once for the tests of a module that need them."""
 
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
     """Two worker processes of one thread each, on this machine only."""
     from distributed import LocalCluster

@@ -232,9 +232,10 @@ def events_of(session):
 
 
 def workers():
-    """Processes that work for this one."""
+    """Processes of jobs; other tests may have left processes of their own, such as Dask's."""
     found = psutil.Process().children(recursive=True)
-    return [each for each in found if each.is_running() and each.status() != "zombie"]
+    running = [each for each in found if each.is_running() and each.status() != "zombie"]
+    return [each for each in running if "manifoldry.explorer.worker" in " ".join(each.cmdline())]
 
 
 def test_a_fit_by_settings_and_its_evidence(make_session, flowers, until, ask):
@@ -272,6 +273,7 @@ def test_faults_of_settings_and_of_processes(make_session, points, until, ask):
 
     wrong, large, killed = fit(perplexities="5"), fit(perplexity="1000"), fit(**SLOW)
     until(lambda: killed.process is not None)
+    until(lambda: killed.process.pid in [each.pid for each in workers()])
     os.kill(killed.process.pid, signal.SIGKILL)
     assert killed.ended.wait(60)
     assert [each.state for each in (wrong, large, killed)] == ["failed"] * 3
