@@ -33,7 +33,7 @@ from manifoldry.extension.relative_distance import (
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
-from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
+from manifoldry.util.saved import deep_copied, restore_state, shallow_copied, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import in_precision, read_array, streaming_blocks
 
@@ -63,7 +63,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     __getstate__ = state_with_version
     __setstate__ = restore_state
-    __copy__ = copied
+    __copy__ = shallow_copied
     __deepcopy__ = deep_copied
 
     n_components: int | None

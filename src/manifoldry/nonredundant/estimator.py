@@ -34,7 +34,7 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
-from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
+from manifoldry.util.saved import deep_copied, restore_state, shallow_copied, state_with_version
 from manifoldry.util.typing import Array, IntArray, RandomState
 
 _CRITERIA = ("gradient", "prediction")
@@ -308,7 +308,7 @@ class NonRedundant(
     score = score
     __getstate__ = state_with_version
     __setstate__ = restore_state
-    __copy__ = copied
+    __copy__ = shallow_copied
     __deepcopy__ = deep_copied
     walk = walk
 

@@ -46,7 +46,7 @@ def lasting_state(estimator: BaseEstimator) -> dict[str, Any]:
     return {name: each for name, each in state.items() if not is_lazy(each)}
 
 
-def copied(estimator: Estimator) -> Estimator:
+def shallow_copied(estimator: Estimator) -> Estimator:
     """Return what `copy.copy` makes of an estimator; it keeps what cannot be stored."""
     copy = object.__new__(type(estimator))
     vars(copy).update(vars(estimator))

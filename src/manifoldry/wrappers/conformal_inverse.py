@@ -31,7 +31,7 @@ from manifoldry.extension.relative_distance import RelativeDistance, distance_by
 from manifoldry.util.checks import as_generator
 from manifoldry.util.named_rows import rows_for
 from manifoldry.util.refit import replacing_fit
-from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
+from manifoldry.util.saved import deep_copied, restore_state, shallow_copied, state_with_version
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, copy_if_shared, in_precision
 from manifoldry.wrappers.calibration import (
@@ -247,7 +247,7 @@ class ConformalInverse(
     score = score
     __getstate__ = state_with_version
     __setstate__ = restore_state
-    __copy__ = copied
+    __copy__ = shallow_copied
     __deepcopy__ = deep_copied
     walk = walk
 

@@ -37,7 +37,7 @@ from manifoldry.util.checks import (
     check_positive,
 )
 from manifoldry.util.refit import replacing_fit
-from manifoldry.util.saved import copied, deep_copied, restore_state, state_with_version
+from manifoldry.util.saved import deep_copied, restore_state, shallow_copied, state_with_version
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import check_data, copy_if_shared, in_precision, read_array
 
@@ -226,7 +226,7 @@ class FromDensity(
     score = score
     __getstate__ = state_with_version
     __setstate__ = restore_state
-    __copy__ = copied
+    __copy__ = shallow_copied
     __deepcopy__ = deep_copied
     walk = walk
 
