@@ -83,8 +83,10 @@ def of_its_name(fault, tests):
 
 def of_its_folder(fault, tests):
     folder, known = tests / Path(fault.file).parent, of_its_name(fault, tests)
-    files = folder.glob("test_*.py") if folder == tests else folder.rglob("test_*.py")
-    return sorted(set(files).difference(known))
+    files = set(folder.glob("test_*.py") if folder == tests else folder.rglob("test_*.py"))
+    if "manifoldry.distributed" in (SOURCE / "manifoldry" / fault.file).read_text(encoding="utf-8"):
+        files.update((tests / "distributed").glob("test_*.py"))
+    return sorted(files.difference(known))
 
 
 def contract(fault, tests):
