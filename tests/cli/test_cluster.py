@@ -96,6 +96,11 @@ def test_embed_draws_assesses_and_says_what_was_fitted(run, here, folder):
     assert again == out
 
 
+def test_a_missing_file_starts_no_workers(run, folder):
+    _, err = run("embed", "nothing.zarr", "--workers", 2, code=1)
+    assert err == ["manifoldry: error: there is no file nothing.zarr"]
+
+
 def test_outputs_take_the_format_and_the_name_of_the_data(run, here, folder):
     run(*EMBED, "d.zarr")
     assert read_table("d-pca.zarr").X.shape == (N, 2)

@@ -57,6 +57,17 @@ def assert_as_in_memory(store, choice, folder):
     return expected
 
 
+@pytest.mark.parametrize("index", ["__null_dask_index__", "__index_level_0__"])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_an_index_without_a_name_is_no_feature(tmp_path, index, repeats):
+    numbers = np.arange(N) % (7 if repeats else N)
+    store = write(tmp_path, [columns(slice(None), **{index: numbers})])
+    table = assert_as_in_memory(store, ColumnChoice(), tmp_path)
+    assert table.names == ("a", "b")
+    assert (table.ids is None) == repeats
+    assert read_table(store, ColumnChoice(("a", index))).names == ("a", index)
+
+
 @pytest.mark.parametrize("index", [[f"cell{i}" for i in range(N)], np.arange(N)[::-1] + 5])
 def test_an_index_of_pandas_names_the_rows(tmp_path, index):
     store = tmp_path / "d.parquet"

@@ -71,13 +71,15 @@ def session(params: Mapping[str, Any], data: Path, formats: Any) -> Iterator[Con
 
 
 def check_store(path: Path) -> None:
-    """Raise UsageError for data that workers do not read."""
+    """Raise an error for data that workers do not read, before any are started."""
     if path.suffix.lower() not in STORES:
         raise UsageError(
             f"{path}: with --workers or --scheduler, data are a Zarr array (.zarr) or Parquet "
             "(.parquet), whose parts workers read; write them as one of these, or leave the option "
             "out"
         )
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
 
 
 def embed_parts(ctx: typer.Context, data: Path) -> None:

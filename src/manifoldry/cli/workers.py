@@ -74,7 +74,8 @@ def _client(distributed: Any, params: Mapping[str, Any], console: Console) -> An
 @contextmanager
 def _started(distributed: Any, count: int, memory: str | None, console: Console) -> Iterator[Any]:
     """A client of workers on this machine."""
-    limit = "auto" if memory is None else memory_of(memory)
+    # Dask's own choice is a part of the memory for each core, however many workers share it.
+    limit = distributed.system.MEMORY_LIMIT // count if memory is None else memory_of(memory)
     options = {"n_workers": count, "threads_per_worker": 1, "memory_limit": limit}
     # Warnings of tasks are returned with their results, or would be printed once by each worker.
     quiet = {"silence_logs": logging.CRITICAL, "env": {"PYTHONWARNINGS": "ignore"}}
@@ -86,7 +87,8 @@ def _started(distributed: Any, count: int, memory: str | None, console: Console)
         with distributed.Client(cluster) as client:
             (worker, *_) = cluster.workers.values()
             gib = worker.memory_manager.memory_limit / 2**30
-            console.note(f"{count} workers of one thread and at most {gib:.3g} GiB each")
+            workers = "1 worker" if count == 1 else f"{count} workers"
+            console.note(f"{workers} of one thread and at most {gib:.3g} GiB each")
             yield client
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 # Names of columns, in lower case, that are no features.
 _ID_NAMES = {"", "id", "ids", "index", "name", "key", "uuid", "barcode", "cell", "sample",
-             "filename", "file", "unnamed: 0", "__index_level_0__"}  # fmt: skip
+             "filename", "file", "unnamed: 0", "__index_level_0__",
+             "__null_dask_index__"}  # fmt: skip
+# Columns in which pandas and Dask store an index without a name.
+_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 _LABEL_NAMES = {"label", "labels", "class", "classes", "target", "y", "species", "cluster",
                 "category", "group", "type", "cell_type", "celltype"}  # fmt: skip
 _FEW_TEXTS = 0.1  # fraction of texts up to which a column is one of numbers with faults
@@ -124,7 +128,7 @@ class ColumnChoice:
         row_names = self.id or _recognized_id(free, columns)
         labels = list(self.labels) or _recognized_labels(free, columns, row_names)
         if self.features is None:
-            special = {*labels, *_given(row_names)}
+            special = {*labels, *_given(row_names), *filter(_INDEX.fullmatch, left)}
             features, notes = _numeric([n for n in left if n not in special], columns)
         else:
             features = [name for name in self.features if name not in self.drop]
