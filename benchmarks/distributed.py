@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import machine, source
+from benchmarks.machine import last_line, machine, source
 
 RESULTS = Path(__file__).parent / "results" / "distributed.json"
 FEATURES, CHUNK, LANDMARKS = 50, 50_000, 2000
@@ -153,13 +153,7 @@ def in_process(name, options):
     command = [sys.executable, "-m", "benchmarks.distributed", "--one", name]
     if options.folder is not None:
         command += ["--folder", str(options.folder)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not ended after {options.timeout:g} s"}
-    if done.returncode:
-        return {"error": done.stderr.strip().splitlines()[-1:]}
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line(command, options.timeout)
 
 
 def measured(name, folder=None):

@@ -9,7 +9,6 @@ is not free, sampled every two milliseconds, less that before the first call.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.machine import machine, source
+from benchmarks.machine import last_line, machine, source
 
 RESULTS = Path(__file__).parent / "results"
 BASE = "nvidia-h200"
@@ -296,13 +295,7 @@ def in_process(name, options):
     command = [sys.executable, "-m", "benchmarks.gpu", "--one", name, "--device", options.device]
     if options.repeats is not None:
         command += ["--repeats", str(options.repeats)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not ended after {options.timeout:g} s"}
-    if done.returncode:
-        return {"error": done.stderr.strip().splitlines()[-1:]}
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line(command, options.timeout)
 
 
 def measured(work, device, repeats=None):
@@ -371,11 +364,14 @@ def table(kept):
     about = kept["machine"]
     head = "| work | time | at most | reached | first call | memory | quality |"
     rule = "| --- | --- | --- | --- | --- | --- | --- |"
-    note = (
-        f"{about['card']}, {about['card_memory_gb']} GB; {about['versions']}; Python "
-        f"{about['python']}; {about['threads']} processors beside it. Commit {kept['commit'][:12]}."
-    )
-    return "\n".join([head, rule, *rows, "", note, ""])
+    if "card" in about:
+        where = (
+            f"{about['card']}, {about['card_memory_gb']} GB; {about['versions']}; Python "
+            f"{about['python']}; {about['threads']} processors beside it"
+        )
+    else:
+        where = f"{about['cpu']}, {about['cores']} cores, {about['memory_gb']} GB"
+    return "\n".join([head, rule, *rows, "", f"{where}. Commit {kept['commit'][:12]}.", ""])
 
 
 def _row(work, found):
@@ -387,7 +383,8 @@ def _row(work, found):
     reached = "" if not bounds else "yes" if all(bounds) else "no"
     quality = ", ".join(f"{name} {value:.4g}" for name, value in found["quality"].items() if value)
     cells = [work.what, _time(found["best"]), _time(work.target), reached, _time(found["first"])]
-    return "| " + " | ".join([*cells, f"{found['memory_gb']:.1f} GB", quality]) + " |"
+    memory = "" if found["memory_gb"] is None else f"{found['memory_gb']:.1f} GB"
+    return "| " + " | ".join([*cells, memory, quality]) + " |"
 
 
 def _holds(value, sign, bound):

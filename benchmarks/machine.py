@@ -1,5 +1,6 @@
 """The conditions of a measurement: the machine, its current speed, the source."""
 
+import json
 import os
 import platform
 import statistics
@@ -71,3 +72,14 @@ def git(folder, *arguments):
         command, cwd=folder, env=environ, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
+
+
+def last_line(command, timeout):
+    """The JSON in the last line that a command prints, or what went wrong."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"error": f"not ended after {timeout:g} s"}
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1:]}
+    return json.loads(done.stdout.splitlines()[-1])

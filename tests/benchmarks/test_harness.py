@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import __main__ as command  # noqa: E402 (the path has to be set first)
 from benchmarks import (  # noqa: E402 (the path has to be set first)
     curves,
+    gpu,
     machine,
     measure,
     overview,
@@ -596,3 +597,24 @@ def test_timing_restores_what_it_wrapped():
         json.dumps([])
     assert len(spent) == 1
     assert json.dumps is original
+
+
+@pytest.mark.parametrize("card", [{}, {"card": "C", "card_memory_gb": 9.0, "versions": "v"}])
+def test_tables_of_devices_with_and_without_a_card(card):
+    about = {"cpu": "P", "cores": 2, "memory_gb": 4, "python": "3", "threads": 2} | card
+    found = {"first": 2.0, "best": 1.0, "memory_gb": 3.0 if card else None}
+    found["quality"] = {"residual / gap": 1e-8}
+    kept = {"machine": about, "commit": "0" * 40, "work": {"eigenmaps": found}}
+    lines = gpu.table(kept).splitlines()
+    assert ("3.0 GB" in lines[2]) == bool(card)
+    assert lines[-1].startswith("C, 9.0 GB; v" if card else "P, 2 cores, 4 GB")
+
+
+def test_the_last_line_of_a_command_or_what_went_wrong():
+    python = [sys.executable, "-c"]
+    assert machine.last_line([*python, "print('x'); print('{\"a\": 1}')"], 60) == {"a": 1}
+    assert machine.last_line([*python, "raise ValueError('bad')"], 60) == {
+        "error": ["ValueError: bad"]
+    }
+    late = machine.last_line([*python, "import time; time.sleep(60)"], 0.5)
+    assert late == {"error": "not ended after 0.5 s"}
